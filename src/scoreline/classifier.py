@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from scoreline.features.fitted import FittedFeatures
 from scoreline.features.registry import pair_options
 from scoreline.features.shapes import ShapeFunction, shape_functions
 from scoreline.fitting.certified import CertifiedFit, with_cost
@@ -374,11 +375,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The scores; one pass over X. Of X in Dask a Dask array, which is not computed yet; of X on a device an array there.
         """
         check_is_fitted(self, "coef_")
-        if is_dask(X) and getattr(self, "feature_map_", None) is None:
+        if is_dask(X):
             validate_data(self, feature_source(X), reset=False, skip_check_array=True)
             dask = room_module("blocks", "dask_operator")
             check_same_use(self._uses_base_scores, base_scores)
-            lazy = dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map)
+            lazy = dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map, self._features)
             return lazy if base_scores is None else lazy + base_scores
         z = self._scored(X, base_scores=base_scores)[0]
         if getattr(z, "scores", None) == "device":
@@ -856,6 +857,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         return getattr(self, "column_map_", None)
 
     @property
+    def _features(self) -> FittedFeatures | None:
+        return getattr(self, "feature_map_", None)
+
+    @property
     def _uses_base_scores(self) -> bool:
         return getattr(self, "uses_base_scores_", False)  # files of earlier versions have none
 
@@ -865,12 +870,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         check_string_features(self, X)
         check_same_use(self._uses_base_scores, base_scores)
         with parallel.thread_limit(self.n_jobs), memory_advice():
-            if (
-                is_dask(X) and getattr(self, "feature_map_", None) is None
-            ):  # blocks are scored one by one and let go: X need not fit the memory of the workers
+            if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, feature_source(X), reset=False, skip_check_array=True)
                 dask = room_module("blocks", "dask_operator")
-                operator: Any = dask.from_dask(dask.lazy_scores(X, self.coef_[0], 0.0, self._column_map)[:, None])
+                lazy = dask.lazy_scores(X, self.coef_[0], 0.0, self._column_map, self._features)
+                operator: Any = dask.from_dask(lazy[:, None])
                 z = operator.matvec(np.ones(1))
             else:
                 operator = self._operator_of(X)
@@ -881,16 +885,13 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
 
     def _operator_of(self, X: Any) -> Operator:
         """Return rows to be scored as an operator, with the columns mapped or coded as those of the training rows."""
-        features = getattr(self, "feature_map_", None)
-        if features is None:
+        if self._features is None:
             operator = as_operator(X, check_finite=False)
             validate_data(self, X, reset=False, skip_check_array=True)
             return mapped_like(operator, self._column_map)
-        if isinstance(X, Operator) and X.feature_map is not None:
-            return X
-        validate_data(self, feature_source(X), reset=False, skip_check_array=True)
-        coded: Operator = features.operator(X)
-        return coded
+        if not (isinstance(X, Operator) and X.feature_map is not None):
+            validate_data(self, feature_source(X), reset=False, skip_check_array=True)
+        return self._features.applied(X)
 
     def _training_scores(self, z: Any, y: Any, sample_weight: Any, measure: Measure, costs: Any) -> ScoredRows:
         """Return scores with labels +1 and -1 where the scores are, and weights with those of the classes and with costs."""

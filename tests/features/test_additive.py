@@ -169,7 +169,6 @@ def test_thresholds_probabilities_and_early_stopping():
         ({"features": Additive(categories=["age"])}, "does not have"),
         ({"features": Additive(categories=[9])}, "expected 0 to 3"),
         ({"features": "additive", "scaling": "standard"}, "Leave scaling=None"),
-        ({"features": "additive", "solver_params": {"device": "cuda"}}, "Leave device out"),
     ],
 )
 def test_wrong_options_say_what_is_expected(options, words):

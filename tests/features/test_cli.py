@@ -40,7 +40,6 @@ def test_train_predict_and_the_page(table, capsys):
     [
         (("--features", "auto"), "add --alpha auto"),
         (("--features", "pairs", "--checkpoint", "c"), "Leave --checkpoint out"),
-        (("--features", "additive", "--dask", "local"), "Leave --dask out"),
         (("--features", "additive", "--scaling", "robust"), "bins have a scale"),
     ],
 )

@@ -78,7 +78,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--seed", type=number(least=0, integer=True), default=0, help="random seed (default: 0)")
     add = parser.add_argument_group("card").add_argument
-    add("--points", type=number(least=-1e9), default=600.0, help="points of a row with the odds of --base (default: 600)")
+    add(
+        "--points",
+        type=number(least=-1e9),
+        default=600.0,
+        help="points of a row with the odds of --base (default: 600)",
+    )
     add(
         "--pdo",
         type=number(least=-1e6),

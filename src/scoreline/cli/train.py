@@ -54,7 +54,6 @@ SAME_NAMES = (
 COLUMN_MAPS = ("robust", "quantile")  # scalings that replace the values of columns
 FEATURES = ("linear", "additive", "pairs", "auto")
 CONFLICTS_OF_FEATURES = {  # other than linear
-    "dask": "these features are not supported on a cluster",
     "device": "these features are not supported on a GPU",
 }
 CONFLICTS_OF_PAIRS = {

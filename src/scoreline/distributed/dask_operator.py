@@ -15,6 +15,7 @@ from scoreline.distributed.blocks import BlockVector, Layout, Ref
 from scoreline.distributed.cluster import Cluster, ClusterError, Future, Placement
 from scoreline.distributed.parts_operator import PartsOperator, stacked
 from scoreline.distributed.tasks import run, same
+from scoreline.features.fitted import FittedFeatures
 from scoreline.operators.base import Operator
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.runtime.array_types import is_dask
@@ -113,6 +114,9 @@ class DaskOperator(PartsOperator):
         super().__init__(layout, refs)
         self.chunks, self.chunk_lengths = chunks, list(lengths)
 
+    def _of_parts(self, refs: Sequence[Ref]) -> "DaskOperator":
+        return DaskOperator(self.layout, refs, self.chunks, self.chunk_lengths)
+
     def aligned(self, rows: Any, name: str = "y") -> Any:
         """Return labels or weights in the blocks of X, whatever their own blocks are."""
         if not is_dask(rows):
@@ -194,11 +198,17 @@ def operator_of_chunks(
     return DaskOperator(layout, refs, groups, lengths)
 
 
-def lazy_scores(X: Collection, coef: AnyArray, intercept: float, column_map: ColumnMap | None = None) -> Collection:
-    """Return X coef + intercept as a lazy Dask array; the columns of X are mapped first."""
+def lazy_scores(
+    X: Collection,
+    coef: AnyArray,
+    intercept: float,
+    column_map: ColumnMap | None = None,
+    features: FittedFeatures | None = None,
+) -> Collection:
+    """Return X coef + intercept as a lazy Dask array; the columns of X are mapped or coded first."""
     rows = X.to_dask_array() if hasattr(X, "columns") else X
     _check_columns(rows)
-    return rows.map_blocks(_scores, coef, intercept, column_map, dtype=np.float64, drop_axis=1)
+    return rows.map_blocks(_scores, coef, intercept, column_map, features, dtype=np.float64, drop_axis=1)
 
 
 def lazy_classes(decision: Collection, classes: AnyArray) -> Collection:
@@ -238,9 +248,13 @@ def _check_columns(X: Collection) -> None:
         )
 
 
-def _scores(block: Block, coef: AnyArray, intercept: float, column_map: ColumnMap | None) -> AnyArray:
+def _scores(
+    block: Block, coef: AnyArray, intercept: float, column_map: ColumnMap | None, features: FittedFeatures | None
+) -> AnyArray:
     if block.shape[0] == 0:
         return np.empty(0)
+    if features is not None:
+        return np.asarray(features.operator(_part(block)).matvec(coef)) + intercept
     if column_map is not None:
         block = column_map.transform(_part(block)._block(0, block.shape[0]))
     return np.asarray(_part(block).matvec(coef)) + intercept

@@ -81,7 +81,11 @@ class PartsOperator(Operator):
 
     def wrap_parts(self, wrap: Callable[[Operator], Operator]) -> "PartsOperator":
         """Return the matrix with a wrapper around each part."""
-        return PartsOperator(self.layout, self.layout.each(wrap, self.parts))
+        return self._of_parts(self.layout.each(wrap, self.parts))
+
+    def _of_parts(self, refs: Sequence[Ref]) -> "PartsOperator":
+        """Return other columns of the same rows."""
+        return PartsOperator(self.layout, refs)
 
     def _vector(self, v: Any, length: int, name: str) -> Any:
         return self.aligned(v, name) if name in ROW_VECTORS else super()._vector(v, length, name)

@@ -8,11 +8,13 @@ import numpy as np
 
 from scoreline.features.basis import column_basis, linear_basis
 from scoreline.features.bins import ColumnBins, category_bins, number_bins
-from scoreline.features.columns import SAMPLE_ROWS, Columns, columns_of
-from scoreline.features.fitted import FittedFeatures, table_codes
+from scoreline.features.columns import Columns, ColumnSample, columns_of, place_of, sampled_rows
+from scoreline.features.fitted import FittedFeatures, table_codes, with_features
+from scoreline.operators import Operator
 from scoreline.operators.codes import CODES, CodesOperator, Group, PackedCodes
 from scoreline.runtime.checks import check_number, column_signs
 from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.vectors import room_module
 
 MOST_BINS = CODES - 2
 
@@ -58,15 +60,14 @@ class Additive:
         if isinstance(self.categories, str):
             raise ValueError(f"categories={self.categories!r} must be a list of names or positions of columns")
 
-    def learn(
-        self, X: Any, weight: Any = None, monotone: Mapping[Any, int] | None = None, names: Any = None
-    ) -> CodesOperator:
+    def learn(self, X: Any, weight: Any = None, monotone: Mapping[Any, int] | None = None, names: Any = None) -> Any:
         """Return the features of X as an operator that knows what was learnt (`feature_map`).
 
         Parameters
         ----------
-        X : array, frame, sparse matrix or Operator that can be read in blocks, of shape (n, p)
-            Rows are examples; NaN is allowed.
+        X : array, frame, sparse matrix, Dask array or Operator that can be read in blocks, of shape (n, p)
+            Rows are examples; NaN is allowed. Of rows on a cluster, only sketches of the columns leave the workers, and
+            of a device a sample of the rows.
         weight : array of n weights, optional
             How often each row counts; bins are learnt from at most 100,000 rows of positive weight, evenly spread.
         monotone : dict, optional
@@ -77,67 +78,72 @@ class Additive:
         Returns
         -------
         CodesOperator
-            n x p bytes.
+            n x p bytes, on the workers or on the device where X is there.
         """
         self.check()
+        place = place_of(X)
+        if place != "host":
+            return room_module(place, "coded_rows").learn(self, X, weight, monotone, names)
         table = columns_of(X)
         return self.learnt(table, weight, column_signs(monotone, table.shape[1], names or table.names))
 
     def learnt(self, table: Columns, weight: Any, signs: Sequence[int]) -> CodesOperator:
         """Return the features of a table as an operator."""
-        n, _ = table.shape
+        n, p = table.shape
         counted = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, dtype=np.float64), (n,))
-        bins = self._bins(table, counted)
-        for each, sign in zip(bins, signs, strict=True):
-            if sign and each.kind == "category":
+        rows = sampled_rows(counted)
+        samples = [ColumnSample(values, counted[rows]) for values in table.sample(rows)]
+        categories = [table.is_category(j) for j in range(p)]
+        bins = self.bins_of(samples, table.names, signs, categories, [table.texts(j) for j in range(p)])
+        codes = table_codes(table, bins)
+        counts = counting(codes, bins).rmatvec(counted)
+        return learnt_features(bins, counts, signs).of_codes(PackedCodes.packed(codes))
+
+    def bins_of(
+        self,
+        samples: Sequence[ColumnSample],
+        given_names: list[str] | None,
+        signs: Sequence[int],
+        categories: Sequence[bool] = (),
+        texts: Sequence[tuple[str, ...] | None] = (),
+    ) -> list[ColumnBins]:
+        """Return the bins of each column from a sample of its values; names are None where X has none."""
+        p = len(samples)
+        declared = self.declared(p, given_names)
+        names = given_names or [f"x{j}" for j in range(p)]
+        known_texts = texts or (None,) * p
+        found = []
+        for j, (values, weight) in enumerate(samples):
+            if not (j in declared or (categories and categories[j])):
+                found.append(number_bins(names[j], values, weight, self.max_bins))
+            elif signs[j]:
                 raise ValueError(
-                    f"monotone names column {each.name!r}, which holds categories: these have no order. Leave it out, or "
+                    f"monotone names column {names[j]!r}, which holds categories: these have no order. Leave it out, or "
                     "replace the categories by numbers."
                 )
-        codes = table_codes(table, bins)
-        features = with_bases(bins, codes, counted, signs)
-        if features.n_features == 0:
-            raise ValueError(
-                "Every column of X is constant or missing in the rows of positive weight, so there is nothing to learn from. "
-                "Pass columns with two different values or more."
-            )
-        return features.of_codes(PackedCodes.packed(codes))
-
-    def _bins(self, table: Columns, weight: FloatArray) -> list[ColumnBins]:
-        """Return the bins of each column, from a sample of the rows."""
-        rows = np.flatnonzero(weight > 0.0)
-        if len(rows) > SAMPLE_ROWS:
-            rows = rows[np.linspace(0, len(rows) - 1, SAMPLE_ROWS).astype(np.intp)]
-        own = weight[rows]
-        names = table.names or [f"x{j}" for j in range(table.shape[1])]
-        declared = self._declared(table)
-        found = []
-        for j, values in enumerate(table.sample(rows)):
-            if table.is_category(j) or j in declared:
-                found.append(category_bins(names[j], values, own, table.texts(j)))
             else:
-                found.append(number_bins(names[j], values, own, self.max_bins))
+                found.append(category_bins(names[j], values, weight, known_texts[j]))
         return found
 
-    def _declared(self, table: Columns) -> set[int]:
+    def declared(self, columns: int, names: list[str] | None) -> set[int]:
         """Return the positions of the columns that were declared as categories."""
         found = set()
         for each in self.categories:
             if isinstance(each, str):
-                if table.names is None or each not in table.names:
+                if names is None or each not in names:
                     raise ValueError(
                         f"categories names column {each!r}, which X does not have; its columns are "
-                        f"{'numbered' if table.names is None else table.names[:10]}"
+                        f"{'numbered' if names is None else names[:10]}"
                     )
-                found.add(table.names.index(each))
-            elif not 0 <= int(each) < table.shape[1]:
-                raise ValueError(f"categories has position {each}, expected 0 to {table.shape[1] - 1}")
+                found.add(names.index(each))
+            elif not 0 <= int(each) < columns:
+                raise ValueError(f"categories has position {each}, expected 0 to {columns - 1}")
             else:
                 found.add(int(each))
         return found
 
 
-def linear_part(operator: CodesOperator) -> CodesOperator:
+def linear_part(operator: Operator) -> Operator:
     """Return the same rows with the part of their features that is linear in the columns."""
     features: FittedFeatures = operator.feature_map
     counts = features.cell_counts()[: features.n_columns]
@@ -145,19 +151,34 @@ def linear_part(operator: CodesOperator) -> CodesOperator:
         Group.of_column(j, linear_basis(column, own))
         for j, (column, own) in enumerate(zip(features.columns, counts, strict=True))
     ]
-    return FittedFeatures("linear", features.columns, groups, np.concatenate(counts), features.signs).of_codes(
-        operator.packed, operator.lines
-    )
+    linear = FittedFeatures("linear", features.columns, groups, np.concatenate(counts), features.signs)
+    return with_features(operator, linear)
 
 
-def with_bases(
-    bins: Sequence[ColumnBins], codes: AnyArray, weight: FloatArray, signs: Sequence[int] = ()
-) -> FittedFeatures:
-    """Return the features of columns with these codes: the basis of each, from the weight of its bins."""
+def counting_groups(bins: Sequence[ColumnBins]) -> list[Group]:
+    """Return a function for each code: X'u are the sums of u over the rows of each code."""
+    return [Group.of_column(j, np.eye(each.size)) for j, each in enumerate(bins)]
+
+
+def counting(codes: AnyArray, bins: Sequence[ColumnBins]) -> CodesOperator:
+    """Return rows with a function for each code."""
+    return CodesOperator(codes, counting_groups(bins))
+
+
+def with_bases(bins: Sequence[ColumnBins], counts: FloatArray, signs: Sequence[int] = ()) -> FittedFeatures:
+    """Return the features of columns: the basis of each, from the weight of its codes, one column after another."""
     signs = signs or (0,) * len(bins)
-    # A function per code: its sums of the weights are what bases are made of.
-    counting = CodesOperator(codes, [Group.of_column(j, np.eye(each.size)) for j, each in enumerate(bins)])
-    counts = counting.rmatvec(weight)
     own = np.split(counts, np.cumsum([each.size for each in bins])[:-1])
     groups = [Group.of_column(j, column_basis(each, own[j], bool(signs[j]))) for j, each in enumerate(bins)]
     return FittedFeatures("additive", bins, groups, counts, signs)
+
+
+def learnt_features(bins: Sequence[ColumnBins], counts: FloatArray, signs: Sequence[int]) -> FittedFeatures:
+    """Return the same, or raise where no column has two codes."""
+    features = with_bases(bins, counts, signs)
+    if features.n_features == 0:
+        raise ValueError(
+            "Every column of X is constant or missing in the rows of positive weight, so there is nothing to learn from. "
+            "Pass columns with two different values or more."
+        )
+    return features

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,19 @@ SAMPLE_ROWS = 100_000  # that bins are learnt from
 MOST_COLUMNS = 5000  # of a table whose values are coded: a byte each, zeros of a sparse matrix included
 TEXT_KINDS = "OUST"
 MISSING_TYPES = ("NAType", "NaTType")  # of pandas
+
+
+class ColumnSample(NamedTuple):
+    """Values of a column, NaN where they are missing, and the weight of each."""
+
+    values: FloatArray
+    weight: FloatArray
+
+
+def sampled_rows(weight: FloatArray) -> AnyArray:
+    """Return the rows of positive weight, or as many of them as bins are learnt from, evenly spread."""
+    rows = np.flatnonzero(weight > 0.0)
+    return rows if len(rows) <= SAMPLE_ROWS else rows[np.linspace(0, len(rows) - 1, SAMPLE_ROWS).astype(np.intp)]
 
 
 class Columns(ABC):
@@ -137,6 +150,13 @@ class BlockColumns(Columns):
         return out
 
 
+def place_of(X: Any) -> str:
+    """Return the name of the scores of X: "host", "blocks" on a cluster, "device"."""
+    if isinstance(X, Operator):
+        return X.scores
+    return "blocks" if is_dask(X) else "host" if library_of(X) is None else "device"
+
+
 def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) -> Columns:
     """Return the columns of a table.
 
@@ -147,11 +167,10 @@ def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) ->
     known : sequence, optional
         The texts of the columns of categories of the training rows, None for columns of numbers.
     """
-    if is_dask(X) or library_of(X) is not None or isinstance(X, LinearOperator):
+    if place_of(X) != "host" or isinstance(X, LinearOperator):
         raise TypeError(
-            f"features='additive' and 'pairs' need X in the memory of this process or in a mapped folder, got a "
-            f"{type(X).__name__}. Pass a NumPy array, a frame or a folder made by scoreline.io.convert, or use "
-            "features='linear'."
+            f"features='additive' and 'pairs' need columns whose values can be read here, got a {type(X).__name__}. Pass a "
+            "NumPy array, a frame or a folder made by scoreline.io.convert, or use features='linear'."
         )
     found: Columns
     if isinstance(X, Operator) or sp.issparse(X):

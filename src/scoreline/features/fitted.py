@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from scoreline.features.bins import ColumnBins
-from scoreline.features.columns import Columns, columns_of
+from scoreline.features.columns import Columns, columns_of, place_of
 from scoreline.operators import Operator
 from scoreline.operators.codes import CODES, CodesOperator, Group, PackedCodes
 from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.vectors import room_module
 
 KINDS = ("linear", "additive", "pairs")
 
@@ -69,6 +70,25 @@ class FittedFeatures:
     def operator(self, X: Any) -> CodesOperator:
         """Return the features of the rows of X as an operator."""
         return self.of_codes(self.codes(X))
+
+    def applied(self, X: Any) -> Operator:
+        """Return the features of rows wherever they are; rows whose features are known must have the same bins."""
+        if not isinstance(X, Operator) or X.feature_map is None:
+            place = place_of(X)
+            return self.operator(X) if place == "host" else room_module(place, "coded_rows").coded(self, X)
+        if not self.has_bins_of(X.feature_map):
+            raise ValueError(
+                "X holds codes of other bins than the model was trained with. Code the rows by the features of the model, "
+                "clf.feature_map_.operator(rows), or convert them with --like and the folder of the training rows."
+            )
+        return with_features(X, self)
+
+    def has_bins_of(self, other: "FittedFeatures") -> bool:
+        """Tell whether the same values have the same codes."""
+        return len(self.columns) == len(other.columns) and all(
+            one.kind == two.kind and one.texts == two.texts and np.array_equal(one.values, two.values)
+            for one, two in zip(self.columns, other.columns, strict=True)
+        )
 
     def of_codes(self, codes: AnyArray | PackedCodes, lines: AnyArray | None = None) -> CodesOperator:
         """Return the features of rows whose codes are known."""
@@ -143,9 +163,14 @@ class FittedFeatures:
 
 def with_features(operator: Operator, features: FittedFeatures | None) -> Operator:
     """Return the rows of an operator with the features of a trained classifier, which may have pairs beyond those."""
-    if features is None or features is operator.feature_map or not isinstance(operator, CodesOperator):
+    if features is None or features is operator.feature_map:
         return operator
-    return features.of_codes(operator.packed, operator.lines)
+    if isinstance(operator, CodesOperator):
+        return features.of_codes(operator.packed, operator.lines)
+    if operator.feature_map is None:
+        return operator
+    found: Operator = room_module(operator.scores, "coded_rows").recoded(operator, features)
+    return found
 
 
 def table_codes(table: Columns, columns: Sequence[ColumnBins]) -> AnyArray:

@@ -16,6 +16,7 @@ from scoreline.operators.codes import CODES, CodesOperator, Group, PackedCodes
 from scoreline.runtime import parallel
 from scoreline.runtime.checks import check_number, column_index
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
+from scoreline.runtime.vectors import room_module
 
 logger = logging.getLogger("scoreline")
 
@@ -78,65 +79,94 @@ class Pairs(Additive):
         if self.pairs is not None and self.max_pairs is not None:
             raise ValueError(f"pairs lists the pairs, and max_pairs={self.max_pairs} limits a choice; leave one out")
 
-    def with_pairs(self, operator: CodesOperator, slopes: FloatArray, weight: Any = None) -> CodesOperator:
+    def with_pairs(self, operator: Any, slopes: Any, weight: Any = None) -> Any:
         """Return the additive features of an operator together with those of the listed pairs, or of those worth it.
 
         Parameters
         ----------
         operator : CodesOperator
-            Additive features.
+            Additive features, on the host, on a cluster or on a device.
         slopes : array of n numbers
             dR/dz at the additive optimum.
         weight : array of n weights, optional
             How often each row counts.
         """
+        if operator.scores != "host":
+            return room_module(operator.scores, "coded_rows").with_pairs(self, operator, slopes, weight)
         counted = np.ones(operator.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
-        if self.pairs is not None:
-            return add_pairs(operator, listed_pairs(operator, self.pairs), self.grid, counted)
-        most = MOST_PAIRS if self.max_pairs is None else self.max_pairs
-        chosen = best_pairs(operator, np.asarray(slopes), counted, most)
+        chosen = self.listed_in(operator.feature_map)
+        if chosen is None:
+            chosen = best_pairs(operator, np.asarray(slopes), counted, self.most)
         return add_pairs(operator, chosen, self.grid, counted)
 
+    @property
+    def most(self) -> int:
+        """Largest number of pairs."""
+        return MOST_PAIRS if self.max_pairs is None else self.max_pairs
 
-def listed_pairs(operator: CodesOperator, pairs: Sequence[tuple[str | int, str | int]]) -> list[tuple[int, int]]:
-    """Return the numbers of the columns of pairs that the user lists, or raise."""
-    features: FittedFeatures = operator.feature_map
-    names, found = [column.name for column in features.columns], []
-    for each in pairs:
-        one, other = sorted(column_index(column, features.n_columns, names, "pairs") for column in each)
-        if one == other:
-            raise ValueError(f"pairs lists {tuple(each)!r}, which is one column twice")
-        for k in (one, other):
-            if features.signs[k]:
-                raise ValueError(f"pairs lists column {names[k]!r} of monotone, which a pair would not keep monotone")
-        found.append((one, other))
-    return list(dict.fromkeys(found))
+    def listed_in(self, features: FittedFeatures) -> list[tuple[int, int]] | None:
+        """Return the numbers of the columns of the pairs that the user lists, or None if the pairs are to be chosen."""
+        if self.pairs is None:
+            return None
+        names, found = [column.name for column in features.columns], []
+        for each in self.pairs:
+            one, other = sorted(column_index(column, features.n_columns, names, "pairs") for column in each)
+            if one == other:
+                raise ValueError(f"pairs lists {tuple(each)!r}, which is one column twice")
+            for k in (one, other):
+                if features.signs[k]:
+                    raise ValueError(
+                        f"pairs lists column {names[k]!r} of monotone, which a pair would not keep monotone"
+                    )
+            found.append((one, other))
+        return list(dict.fromkeys(found))
+
+
+class PairSample(NamedTuple):
+    """Rows that pairs are compared on: codes, which lines of them, slopes and weights."""
+
+    codes: PackedCodes
+    lines: BoundsArray
+    slopes: FloatArray
+    weight: FloatArray
+
+
+def compared_rows(features: FittedFeatures, weight: FloatArray, share: float = 1.0) -> AnyArray:
+    """Return the rows that pairs are compared on: all of positive weight, or a sample, evenly spread, where these are many.
+
+    `share` is that of these rows among all.
+    """
+    rows = np.flatnonzero(weight > 0.0)
+    own_counts = features.cell_counts()[: features.n_columns]
+    listed = sum(1.0 - float(each.max()) / max(float(each.sum()), 1e-300) for each in own_counts)  # cells of a row
+    sample = int(max(LEAST_SAMPLE, MOST_UPDATES / max(0.5 * listed**2, 1.0)) * share) + 1
+    return rows if len(rows) <= sample else rows[np.linspace(0, len(rows) - 1, sample).astype(np.intp)]
 
 
 def best_pairs(operator: CodesOperator, slopes: FloatArray, weight: FloatArray, most: int) -> list[tuple[int, int]]:
+    """Return the pairs of columns of an operator that are worth functions of their own."""
+    features: FittedFeatures = operator.feature_map
+    rows = compared_rows(features, weight)
+    sample = PairSample(operator.packed, operator.row_numbers(rows), slopes[rows], weight[rows])
+    return worthwhile_pairs(features, sample, most)
+
+
+def worthwhile_pairs(features: FittedFeatures, sample: PairSample, most: int) -> list[tuple[int, int]]:
     """Return the pairs of columns whose cells explain more of the slopes than cells of any pair explain of noise.
 
-    All p (p - 1) / 2 pairs are compared (eq. pair-gain), on a sample of the rows where these are many. Slopes are divided by
-    the weight of their row, so that a weight is as many copies. The limit is what noise of the same variance exceeds in one of
-    all pairs together (eq. pair-noise).
+    All p (p - 1) / 2 pairs are compared (eq. pair-gain). Slopes are divided by the weight of their row, so that a weight
+    is as many copies. The limit is what noise of the same variance exceeds in one of all pairs together (eq. pair-noise).
     """
-    features: FittedFeatures = operator.feature_map
     p = features.n_columns
-    rows = np.flatnonzero(weight > 0.0)
     if p < 2 or most == 0:
         return []
-    own_counts = features.cell_counts()[:p]
-    listed = sum(1.0 - float(each.max()) / max(float(each.sum()), 1e-300) for each in own_counts)  # cells of a row
-    sample = int(max(LEAST_SAMPLE, MOST_UPDATES / max(0.5 * listed**2, 1.0)))
-    if len(rows) > sample:
-        rows = rows[np.linspace(0, len(rows) - 1, sample).astype(np.intp)]
     grids = [
-        pair_grid(column, counts, SCORED_CELLS) for column, counts in zip(features.columns, own_counts, strict=True)
+        pair_grid(column, counts, SCORED_CELLS)
+        for column, counts in zip(features.columns, features.cell_counts()[:p], strict=True)
     ]
     cells = np.array([int(each.max()) + 1 for each in grids])
-    lines = rows if operator.lines is None else operator.lines[rows]
-    own, u = weight[rows], slopes[rows]
-    gains = pair_gains(operator.packed, lines.astype(np.uint64), grids, u, own)
+    codes, lines, u, own = sample
+    gains = pair_gains(codes, lines, grids, u, own)
     one, other = np.triu_indices(p, 1)
     variance = max(float(np.square(u) @ (1.0 / own) / own.sum() - (u.sum() / own.sum()) ** 2), 0.0)
     limit = variance * chi2.isf(1.0 / len(one), np.maximum(1.0, (cells[one] - 1.0) * (cells[other] - 1.0)))
@@ -213,29 +243,44 @@ class BlockCells(NamedTuple):
         return cls(starts, frequent, counts, cells, sums)
 
 
-def add_pairs(operator: CodesOperator, pairs: list[tuple[int, int]], grid: int, weight: FloatArray) -> CodesOperator:
+def add_pairs(
+    operator: CodesOperator, pairs: Sequence[tuple[int, int]], grid: int, weight: FloatArray
+) -> CodesOperator:
     """Return the features of an operator together with those of pairs of its columns."""
-    features: FittedFeatures = operator.feature_map
+    paired = with_grids(operator.feature_map, pairs, grid)
+    sums = operator.cell_sums(paired.groups[paired.n_columns :], weight)
+    return with_pair_bases(paired, sums).of_codes(operator.packed, operator.lines)
+
+
+def with_grids(features: FittedFeatures, pairs: Sequence[tuple[int, int]], grid: int) -> FittedFeatures:
+    """Return the features of columns with a group for each pair: the cells of its grid, without functions of them."""
     p = features.n_columns
     grids = [
         pair_grid(column, counts, grid)
         for column, counts in zip(features.columns, features.cell_counts(), strict=False)
     ]
-    cells = [int(each.max()) + 1 for each in grids]
-    groups, counts = list(features.groups[:p]), [features.counts[: sum(len(g.basis) for g in features.groups[:p])]]
-    packed, lines = operator.packed, operator.lines
+    sizes = [int(each.max()) + 1 for each in grids]
+    groups = list(features.groups[:p])
     for j, k in pairs:
-        near, far = _padded(grids[j]) * np.uint32(cells[k]), _padded(grids[k])
-        cell = near[packed.column(j, lines)] + far[packed.column(k, lines)]
-        own = np.bincount(cell, weight, cells[j] * cells[k]).astype(np.float64)
-        counts.append(own)
+        near, far = _padded(grids[j]) * np.uint32(sizes[k]), _padded(grids[k])
+        groups.append(Group((j, k), near, far, np.zeros((sizes[j] * sizes[k], 0))))
+    counts = features.counts[: sum(len(group.basis) for group in groups[:p])]
+    return FittedFeatures("pairs", features.columns, groups, counts, features.signs)
+
+
+def with_pair_bases(features: FittedFeatures, sums: FloatArray) -> FittedFeatures:
+    """Return the features with functions of the cells of pairs, from the weight of each cell, one pair after another."""
+    p = features.n_columns
+    groups, own_counts, start = list(features.groups[:p]), features.cell_counts(), 0
+    for group in features.groups[p:]:
+        j, k = group.columns
+        width = int(group.far.max()) + 1
+        counts = sums[start : start + len(group.basis)]
+        start += len(counts)
         kinds = features.columns[j].kind, features.columns[k].kind
-        missing = tuple(bool(features.cell_counts()[column][0] > 0.0) for column in (j, k))
-        basis = pair_basis(own.reshape(cells[j], cells[k]), kinds, missing)
-        groups.append(Group((j, k), near, far, basis))
-    return FittedFeatures("pairs", features.columns, groups, np.concatenate(counts), features.signs).of_codes(
-        packed, lines
-    )
+        missing = tuple(bool(own_counts[column][0] > 0.0) for column in (j, k))
+        groups.append(group._replace(basis=pair_basis(counts.reshape(-1, width), kinds, missing)))
+    return FittedFeatures("pairs", features.columns, groups, np.concatenate([features.counts, sums]), features.signs)
 
 
 def _padded(grid: AnyArray) -> AnyArray:

@@ -8,8 +8,8 @@ from scoreline.features import Pairs
 from scoreline.fitting.certified import CertifiedFit, with_cost
 from scoreline.fitting.job import Job
 from scoreline.fitting.plan import ThresholdRule
-from scoreline.operators.codes import CodesOperator
 from scoreline.risks.registry import get_risk
+from scoreline.scores import space_for
 
 
 def with_pairs(job: Job, options: Pairs) -> Job:
@@ -31,8 +31,8 @@ def with_pairs(job: Job, options: Pairs) -> Job:
     rows, operator = job.rows, job.rows.operator
     z = rows.full_scores(operator.matvec(model.coef) + model.trained_intercept)
     risk = get_risk(model.risk, job.plan.measure)
-    slopes = risk.prepare(rows.sign, with_cost(rows.weight, rows.sign, model.cost)).value_grad(z)[1]
-    assert isinstance(operator, CodesOperator)
+    space = space_for(operator.scores)
+    slopes = risk.prepare(rows.sign, with_cost(rows.weight, rows.sign, model.cost), space).value_grad(z)[1]
     paired = options.with_pairs(operator, slopes, rows.copies)
     paired.n_passes = operator.n_passes
     coef = np.append(model.coef, np.zeros(paired.shape[1] - operator.shape[1]))

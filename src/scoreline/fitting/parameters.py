@@ -133,8 +133,3 @@ def _check_features_alone(clf: Any) -> None:
             f"guarantee goes with features='linear', got features={clf.features!r}: bins are learnt from all rows, and the "
             "proof needs rows that the model has not seen. Use ThresholdClassifier(clf, measure, measure_params) for it."
         )
-    if (clf.solver_params or {}).get("device") is not None:
-        raise ValueError(
-            f"device={clf.solver_params['device']!r} goes with features='linear', got features={clf.features!r}: codes are "
-            "multiplied on the host. Leave device out."
-        )

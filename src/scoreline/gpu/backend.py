@@ -117,6 +117,13 @@ class Backend:
         (np.add if kind == "add" else np.maximum).at(total, self.host(places), self.host(values))
         return self.array(total)
 
+    def whole_sums(self, size: int, places: DeviceArray, values: DeviceArray) -> DeviceArray:
+        """Return `size` sums of int64 values by their place; the same bits in any order."""
+        if self.library != "cupy":
+            return self.scattered("add", size, places, values)
+        # CuPy adds to unsigned numbers only; negative ones wrap around.
+        return self.scattered("add", size, places, values.view("uint64")).view("int64")
+
     def free_bytes(self) -> int | None:
         """Return the free memory of the device, None if unknown."""
         if self.library == "torch" and self.is_cuda:

@@ -5,9 +5,11 @@ import logging
 import numpy as np
 
 from scoreline.gpu.backend import Backend, DeviceArray, backend_of, named_device
+from scoreline.gpu.codes_operator import CodesDeviceOperator
 from scoreline.gpu.csr_operator import CsrDeviceOperator
 from scoreline.gpu.operator import DenseDeviceOperator, DeviceOperator
 from scoreline.operators.base import Operator
+from scoreline.operators.codes import CodesOperator
 
 logger = logging.getLogger("scoreline")
 
@@ -78,6 +80,8 @@ def moved(operator: Operator, device: str) -> DeviceOperator:
         where = "on a cluster" if operator.scores == "blocks" else "on another device"
         raise TypeError(f"device={device!r} moves data of this process, and X lies {where}: leave device= out")
     operator.require("row_blocks", f"moving X to device={device!r}")
+    if isinstance(operator, CodesOperator) and operator.feature_map is not None:
+        return _codes(operator, backend)
     needed, free = (1 if operator.stores_zeros else 2) * operator.shape[0] * operator.row_bytes, backend.free_bytes()
     if free is not None and needed > free:
         twice = "" if operator.stores_zeros else ", twice, as CSR is kept"
@@ -90,6 +94,14 @@ def moved(operator: Operator, device: str) -> DeviceOperator:
     copied.largest = operator.largest
     logger.info("moved X (%d x %d) to %s", *operator.shape, backend.device)
     return copied
+
+
+def _codes(operator: CodesOperator, backend: Backend) -> CodesDeviceOperator:
+    columns = range(operator.feature_map.n_columns)
+    lines = [backend.array(operator.packed.column(j, operator.lines)) for j in columns]
+    made = CodesDeviceOperator(backend.xp.stack(lines), operator.feature_map.groups, backend)
+    made.feature_map = operator.feature_map
+    return made
 
 
 def _dense(operator: Operator, rows: int, backend: Backend) -> DenseDeviceOperator:

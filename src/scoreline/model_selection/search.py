@@ -48,7 +48,6 @@ from scoreline.model_selection.folds import (
 )
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator
-from scoreline.operators.codes import CodesOperator
 from scoreline.operators.wrappers import scaled, unwrapped
 from scoreline.penalties import BoundedPenalty, Penalty
 from scoreline.penalties.elastic_net import check_ratio
@@ -490,7 +489,7 @@ class Search:
         self.l1_ratio: float | None = None  # in use; None for that of the parameters
         self.kind: str | None = None  # of the features in use; None for the columns of X
         self.additive_alpha = 0.0
-        self._paired: dict[Any, CodesOperator] = {}
+        self._paired: dict[Any, Operator] = {}
 
     def run(self, alphas: list[float]) -> tuple[list[Candidate], Candidate]:
         """Return what was tried, and the best of it: of features, the simplest that is not clearly worse."""
@@ -499,7 +498,7 @@ class Search:
         for kind in kinds:
             self.kind, self.rows = kind, given
             if kind == "linear":
-                self.rows = given._replace(operator=linear_part(given.operator))  # type: ignore[arg-type]
+                self.rows = given._replace(operator=linear_part(given.operator))
             elif kinds[0] == "linear":
                 self.interim.folds = [] if kind == "additive" else self.interim.folds  # theirs have other coefficients
             own_grid = kind is not None and self.cv.alphas is None
@@ -713,29 +712,20 @@ class Search:
         """Return the penalty of the columns of an operator."""
         return self.parameters.penalty_for(operator, self.names)
 
-    def _with_pairs(self, choice: Choice, cost: float | None, train: AnyArray) -> CodesOperator:
+    def _with_pairs(self, choice: Choice, cost: float | None, train: AnyArray) -> Operator:
         """Return all rows with the features of the pairs that the slopes at the additive optimum of these rows choose."""
         key = id(train), choice.risk.name, cost
         if key not in self._paired:
-            rows, risk, parameters = self.rows, choice.risk, self.parameters
-            operator: Any = rows.operator
-            features = operator
-            if parameters.fit_intercept and risk.shift == "needed":
-                features = InterceptOperator(operator, parameters.intercept_scaling)
+            rows, operator = self.rows, self.rows.operator
             weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
-            own = None if weights is None else weights[train]
-            prepared = on_base_scores(risk, rows.base_of(train)).prepare(
-                rows.sign[train], own, space_for(operator.scores)
-            )
-            solver = parameters.make_solver(choice.solver)
-            penalty = trained_penalty(self._penalty_of(operator), features, operator, choice.solver)
-            result = solver.solve(Objective(features.on_rows(train), prepared, self.additive_alpha, penalty))
+            objective = self._problem(choice, operator, weights, train, self.additive_alpha)[2]
+            result = self.parameters.make_solver(choice.solver).solve(objective)
             if result.interruption is not None:
                 raise result.interruption
             options: Any = feature_options(self.cv.features)
             copies = None if rows.copies is None else rows.copies[train]
-            paired = options.with_pairs(operator.on_rows(train), prepared.value_grad(result.z)[1], copies)
-            self._paired[key] = paired.feature_map.of_codes(operator.packed)
+            paired = options.with_pairs(operator.on_rows(train), objective.risk.value_grad(result.z)[1], copies)
+            self._paired[key] = with_features(operator, paired.feature_map)
         return self._paired[key]
 
     def _fit_fold(self, choice: Choice, alphas: list[float]) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:

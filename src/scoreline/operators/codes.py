@@ -172,6 +172,18 @@ class CodesOperator(Operator):
         part.shape = (len(rows), self.shape[1])
         return part
 
+    def row_numbers(self, rows: AnyArray) -> BoundsArray:
+        """Return where rows lie in the lines of codes."""
+        return self._where(rows.astype(np.uint64))
+
+    def cell_sums(self, pairs: Sequence[Group], u: FloatArray) -> FloatArray:
+        """Return the sums of u over the cells of groups of pairs, one group after another, as `histograms` does."""
+        if not pairs:
+            return np.zeros(0)
+        columns = [Group.of_column(j, np.zeros((CODES, 0))) for j in range(len(self.packed.line))]
+        other = CodesOperator(self.packed, [*columns, *pairs], self.lines)
+        return other._histograms(u, self.lines)[int(other._cells[len(self.packed.codes)]) :]
+
     def _where(self, rows: BoundsArray) -> BoundsArray:
         return rows if self.lines is None else self.lines[rows]
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scoreline.operators.base import Operator
 from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics, merge
-from scoreline.runtime.types import AnyArray, Block, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
 
 
 class StackedOperator(Operator):
@@ -52,6 +52,15 @@ class StackedOperator(Operator):
         if len(found) == 1:
             return found[0]
         return sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
+
+    def _listed(self, lines: BoundsArray) -> Block:
+        owner = np.searchsorted(self.starts, lines, side="right") - 1
+        order = np.argsort(owner, kind="stable")
+        found = [
+            self.pieces[k]._listed(lines[owner == k] - np.uint64(self.starts[k])) for k in np.unique(owner).tolist()
+        ]
+        rows = sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
+        return rows[np.argsort(order)]
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         return np.asarray(sum(piece._gram(part) for piece, part in self._paired(weight)))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar, nnls
 
-from scoreline.features.additive import with_bases
+from scoreline.features.additive import counting, with_bases
 from scoreline.features.basis import STEP_SCALE, column_basis
 from scoreline.features.bins import ColumnBins
 from scoreline.features.columns import Columns, columns_of
@@ -227,7 +227,7 @@ def _grouped(
 
     `fine` is the number of steps that each column had in the model.
     """
-    plain = with_bases(bins, codes, weight, [1] * len(bins))
+    plain = with_bases(bins, counting(codes, bins).rmatvec(weight), [1] * len(bins))
     counts, found = plain.cell_counts(), []
     columns = []
     for place, column in enumerate(bins):
