@@ -203,9 +203,9 @@ def table(path):
         kinds = [r["features"] for r in rows if r["set"] == name and r["method"] == "auto"]
         cells = [f"{mean(name, m):.4f}" for m in methods]
         times = ", ".join(f"{mean(name, m, 'seconds'):.1f}" for m in ("auto", "lightgbm", "xgboost", "ebm"))
-        took = ", ".join(dict.fromkeys(kinds))
+        chosen = ", ".join(dict.fromkeys(kinds))
         print(
-            f"| {name} | {first['rows']} | {first['columns']} | {' | '.join(cells)} | {took} | {times} |".replace(
+            f"| {name} | {first['rows']} | {first['columns']} | {' | '.join(cells)} | {chosen} | {times} |".replace(
                 "nan", "-"
             )
         )

@@ -4,7 +4,7 @@
 
 A problem is a number: data, weights, scaling, risk, solver, tolerance, start and options follow from it
 (tests/torture/certificate_trials.py), so a violation names what repeats it. Each is solved once more by another solver,
-tightly, and the bound must not lie above J of either solution, of points between and beside them, or of w = 0; J is computed
+tightly, and the bound must not lie above J of either solution, of points between and next to them, or of w = 0; J is computed
 in fractions, or with 60 digits (tests/torture/exact_objectives.py), for every `--exact`-th problem.
 """
 

@@ -1,4 +1,4 @@
-"""MeasureClassifierCV beside LogisticRegressionCV and GridSearchCV(LinearSVC): the measure on test rows of what each chooses.
+"""MeasureClassifierCV compared with LogisticRegressionCV and GridSearchCV(LinearSVC): test measure of each choice.
 
 For every data set at most ROWS stratified rows, SPLITS stratified splits (30 % test), features divided by their largest
 magnitude. All sides have the same strengths (alpha = 1 / (n C)), the same five folds, and choose by the measure itself. Prints
@@ -142,8 +142,8 @@ def main():
         if result is not None:
             results.append(result)
             Path(options.out).write_text(json.dumps(results))
-            took = sum(row[3] for row in result["rows"])
-            print(f"{result['set']} split {result['split']}: {took:.0f} s", file=sys.stderr, flush=True)
+            seconds = sum(row[3] for row in result["rows"])
+            print(f"{result['set']} split {result['split']}: {seconds:.0f} s", file=sys.stderr, flush=True)
     print(f"{len(results)} of {len(jobs)} splits in {time.perf_counter() - begin:.0f} s, {options.jobs} jobs")
     summarise(results)
 

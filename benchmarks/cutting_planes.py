@@ -3,12 +3,12 @@
     SCORELINE_DATA=folder python benchmarks/cutting_planes.py [--parts oracle,near_ties,f1,ocas,default] [--cap 600] [--long 60]
         [--problems 40000] [--sets a9a,letter] [--splits 3] [--resume] [--out bench-output/cutting_planes.json]
 
-oracle: value and subgradient of a million scores beside np.argsort of them, in turn. near_ties: scores on a grid that losses
+oracle: value and subgradient of a million scores compared with np.argsort, in turn. near_ties: scores on a grid that losses
 share, plus 0 or 1e-9, against the table of all counts; also how often a divide and conquer that is wrong for beta < 1 fails
 there, which says how hard the problems are. f1: the first 12,000 rows of a9a.t, binary features, no intercept, to a proved
-gap of 1e-3, beside a plain bundle method in NumPy (rivals_planes.py: O(n+ n-) oracle, Clarabel) that may take --cap
+gap of 1e-3, compared with a plain bundle method in NumPy (rivals_planes.py: O(n+ n-) oracle, Clarabel) that may take --cap
 seconds; at alpha 1e-6 the gap after --long seconds. ocas: ROC area on a9a, time until J is within 1 % of min J. default
-(default_risk.py): does the risk made for a measure pay on test rows, beside what "auto" takes? Without SCORELINE_DATA
+(default_risk.py): does the risk made for a measure pay on test rows, compared with what "auto" takes? Without SCORELINE_DATA
 oracle and near_ties run; benchmarks/run.py runs these two alone.
 """
 
@@ -48,7 +48,7 @@ WRONG = 1e-12
 
 
 def oracle(report):
-    """Value and subgradient beside np.argsort."""
+    """Value and subgradient compared with np.argsort."""
     rng = np.random.default_rng(SEED)
     for share in SHARES:
         y = np.where(rng.random(N) < share, 1, -1)
@@ -155,7 +155,7 @@ def deviations(prepared, z, y, loss, best):
 
 
 def f1(report, cap, long):
-    """F1 to an absolute gap of 1e-3, beside the plain bundle method."""
+    """F1 to an absolute gap of 1e-3, compared with the plain bundle method."""
     found = read("a9a.t")
     if found is None:
         report.say(f"f1: a9a.t is MISSING: neither a9a.t.svm nor a9a.t.svm.xz in the folder that {VARIABLE} names")
@@ -166,7 +166,7 @@ def f1(report, cap, long):
     np.testing.assert_allclose(F1Table(y)(z)[0], ContingencyRisk("f1").prepare(y).value(z), rtol=1e-12)  # the same risk
     rival = importlib.util.find_spec("clarabel") is not None
     if not rival:
-        report.say("f1: clarabel is MISSING (pip install clarabel): no plain bundle method beside ours")
+        report.say("f1: clarabel is MISSING (pip install clarabel): no plain bundle method to compare with")
     for alpha in (1e-2, 1e-4):
         best, notes = {}, {}
         for solver in (BundleOcasSolver, BundleSolver):
@@ -175,7 +175,7 @@ def f1(report, cap, long):
         for name, taken in best.items():
             report.add(f"F1 {alpha:g}, {name} to a gap of {GAP:g}", taken, "s", "", notes[name])
         if rival:
-            beside_plain(report, X, y, alpha, cap, best)
+            against_plain_bundle(report, X, y, alpha, cap, best)
         note = (
             f"QUOTED, not run here: C = {1 / (100 * alpha):g}, -e 0.1, with file reading; another machine, rows unknown"
         )
@@ -191,7 +191,7 @@ def f1(report, cap, long):
     )
 
 
-def beside_plain(report, X, y, alpha, cap, best):
+def against_plain_bundle(report, X, y, alpha, cap, best):
     """Time the plain bundle method, and divide by ours."""
     time.sleep(SPIN)
     runs = [plain_bundle(X, y, alpha, GAP, cap)]
@@ -211,7 +211,7 @@ def beside_plain(report, X, y, alpha, cap, best):
 
 
 def train(solver, X, y, alpha, **options):
-    """Return seconds (the operator made anew) and the end of a run."""
+    """Return seconds (the operator made again) and the end of a run."""
     begin = time.perf_counter()
     objective = Objective(as_operator(X), ContingencyRisk("f1").prepare(y), alpha)
     end = solver(abs_tol=GAP, max_iter=10**6, **options).solve(objective)

@@ -2,7 +2,7 @@
 
     python benchmarks/gpu.py [--parts check products scores fit csr sizes] [--rows 2e7] [--features 256] [--libraries torch]
 
-Correctness comes first, on fresh random inputs beside the host in float64 (`gpu_checks.py`); nothing is timed if it fails.
+Correctness comes first, on fresh random inputs against the host in float64 (`gpu_checks.py`); nothing is timed if it fails.
 Then the floor: what a copy on the device moves a second. Times are those of device events, the median of ten after two
 warm-ups; fits are timed on the wall clock, from arrays that are on the device, with everything that `fit` does. The host's fit
 uses the same entries on all cores of this machine. PyTorch makes the data. Needs PyTorch with CUDA (and CuPy for its column),
@@ -103,7 +103,7 @@ def time_products(report: Report, X: Any, bandwidth: float, libraries: list[str]
 
 
 def time_scores(report: Report, n: int, libraries: list[str]) -> None:
-    """Report value and gradient of risks of n scores beside a sort of as many keys."""
+    """Report value and gradient of risks of n scores compared with a sort of as many keys."""
     import torch
 
     z = torch.randn(n, dtype=torch.float64, device="cuda")
@@ -141,7 +141,7 @@ def describe(clf: MeasureClassifier, seconds: float) -> str:
 def time_fits(
     report: Report, X: Any, y: Any, libraries: list[str], cases: list[dict[str, Any]], what: str, target: str
 ) -> None:
-    """Report fits on the device beside the host's; X of the device is let go before the host begins."""
+    """Report fits on the device compared with the host's; X of the device is let go before the host begins."""
     import torch
 
     for library in libraries:  # compiled
@@ -166,8 +166,8 @@ def time_fits(
         report.say(f"host, {what} {options}: {describe(clf, seconds)}")
         for library in libraries:
             own, there = found[k, library]
-            apart = abs(there.objective_ - clf.objective_)
-            assert apart <= there.gap_ + clf.gap_, f"J differs by {apart}, more than both gaps"
+            difference = abs(there.objective_ - clf.objective_)
+            assert difference <= there.gap_ + clf.gap_, f"J differs by {difference}, more than both gaps"
             label = f"{library}: {what}, {options['measure']} alpha {options['alpha']:g}, times faster"
             report.add(label, seconds / own, "", target)
 
@@ -226,8 +226,8 @@ def time_csr(report: Report, n: int, bandwidth: float, libraries: list[str], hos
         timed_fit(X[:20_000], labels[:20_000], options)
         there, other = timed_fit(X, labels, options)
         report.say(f"host, CSR {options}: {describe(other, there)}")
-        apart = abs(other.objective_ - clf.objective_)
-        assert apart <= other.gap_ + clf.gap_, f"J differs by {apart}, more than both gaps"
+        difference = abs(other.objective_ - clf.objective_)
+        assert difference <= other.gap_ + clf.gap_, f"J differs by {difference}, more than both gaps"
         report.add("CSR fit, times faster than the host", there / seconds, "")
 
 

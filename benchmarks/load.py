@@ -119,12 +119,12 @@ def main(report: Report, rows: int, fits: int) -> None:
         found = child(SHARED + STREAM, str(SEED), str(rows), solver, measure)
         label = f"partial_fit, {solver} for {measure}, {rows:g} x 20 float32"
         note = f"{found['batch']:.0f} MB of them a batch of 1e6 rows and what it is made of"
-        for seen, value in found["marks"].items():
-            report.add(f"{label}: memory after {seen} rows", value, "MB", note=note if seen == "1e+06" else "")
+        for rows, value in found["marks"].items():
+            report.add(f"{label}: memory after {rows} rows", value, "MB", note=note if rows == "1e+06" else "")
         values = list(found["marks"].values())
         report.add(f"{label}: growth from the first mark to the last", values[-1] - values[0], "MB", "< 50")
         report.add(f"{label}: peak", found["peak"], "MB")
-        report.add(f"{label}: rows a second", found["rate"], "1/s", note="of partial_fit alone")
+        report.add(f"{label}: rows per second", found["rate"], "1/s", note="of partial_fit alone")
         report.add(f"{label}: AUC of new rows", found["auc"], "", note=f"{found['best']:.4g} with the true weights")
     found = child(SHARED + LOOP, str(SEED), str(fits))
     marks = list(found["marks"].items())

@@ -1,8 +1,8 @@
-"""solver="moments": what the pass costs beside BLAS and SciPy, what follows it, and AUC and time beside LogisticRegression.
+"""solver="moments": its pass against BLAS and SciPy, what follows the pass, and AUC and time against LogisticRegression.
 
     SCORELINE_DATA=folder python benchmarks/moments.py [--sets a9a,covtype] [--parts pass,rows,auc] [--out bench-output/m.json]
 
-pass: class moments of a dense matrix beside X.T @ X in float64 (both with all threads, in turn), of CSR beside SciPy's. rows:
+pass: class moments of a dense matrix against X.T @ X in float64 (both with all threads, in turn), of CSR against SciPy's. rows:
 the time after the pass from 1e4 to 1e7 rows of 100 columns. auc: test AUC (30 % held out, or NAME.t) and time to fit of
 LogisticRegression(C=1), features scaled to at most 1 in magnitude. Ratios are rival / ours: above 1 we are faster.
 """
@@ -47,7 +47,7 @@ def best_of(*tasks):
 
 
 def the_pass(report):
-    """Moments beside X.T @ X."""
+    """Moments compared with X.T @ X."""
     rng = np.random.default_rng(SEED)
     for n, p in SHAPES:
         X, sign = rng.standard_normal((n, p)), np.where(rng.random(n) < 0.1, 1, -1)
@@ -83,16 +83,20 @@ def after_the_pass(report):
         operator = as_operator(X)
         begin = time.perf_counter()
         moments = operator.class_moments(sign)
-        whole = time.perf_counter() - begin
+        pass_seconds = time.perf_counter() - begin
         for measure in ("roc_auc", "accuracy"):
             seconds = best_of(lambda: MomentsSolver().from_moments(moments, measure, (1.0, 1.0)))[0]
             report.add(
-                f"{n} x 100, {measure}: after the pass", 1e3 * seconds, "ms", "", f"the pass itself {whole:.3g} s"
+                f"{n} x 100, {measure}: after the pass",
+                1e3 * seconds,
+                "ms",
+                "",
+                f"the pass itself {pass_seconds:.3g} s",
             )
         del X, operator
 
 
-def beside_logistic(report, names):
+def against_logistic(report, names):
     """Test AUC and time to fit."""
     ratios = []
     for name in names:
@@ -131,7 +135,7 @@ def main(report, options):
     if "rows" in options.parts:
         after_the_pass(report)
     if "auc" in options.parts:
-        beside_logistic(report, options.sets)
+        against_logistic(report, options.sets)
 
 
 def parsed():

@@ -1,4 +1,4 @@
-"""Sparse and sign-constrained models to a proved 1e-3: time, beside scikit-learn's saga and LIBLINEAR, and SciPy's L-BFGS-B.
+"""Sparse and sign-constrained models to a certified 1e-3: time against scikit-learn's saga and LIBLINEAR, and SciPy's L-BFGS-B.
 
     SCORELINE_DATA=folder python benchmarks/penalties.py [--sets sector,hiva] [--limit 60] [--out FILE]
 
@@ -37,13 +37,13 @@ def log_loss(X, y, w):
     return float(np.logaddexp(0.0, -y * (X @ w)).mean())
 
 
-def until(runs, value, aim, limit):
-    """Return the time of the first run whose value is at most `aim`, or None."""
+def until(runs, value, goal, limit):
+    """Return the time of the first run whose value is at most `goal`, or None."""
     spent = 0.0
     for run in runs:
         w, seconds = timed(run)
         spent += seconds
-        if value(w) <= aim:
+        if value(w) <= goal:
             return seconds
         if spent > limit:
             return None
@@ -86,21 +86,21 @@ def rows_of(name, limit):
         ("w >= 0, logistic", {"measure": "accuracy", "risk": "logistic", "bounds": (0.0, None)}),
     ):
         clf, seconds = timed(lambda options=options: MeasureClassifier(**options, **common).fit(X, y))
-        aim = clf.lower_bound_ + WITHIN * clf.lower_bound_
+        goal = clf.lower_bound_ + WITHIN * clf.lower_bound_
         tols, rivals = [10.0**-k for k in range(2, 7)], ["", "", ""]
         if title == "sparse logistic":
 
             def value(w):
                 return log_loss(X, y, w) + ALPHA * np.abs(w).sum()
 
-            rivals[0] = shown(until([sparse(X, y, "liblinear", tol) for tol in tols], value, aim, limit))
-            rivals[1] = shown(until([sparse(X, y, "saga", tol) for tol in tols], value, aim, limit))
+            rivals[0] = shown(until([sparse(X, y, "liblinear", tol) for tol in tols], value, goal, limit))
+            rivals[1] = shown(until([sparse(X, y, "saga", tol) for tol in tols], value, goal, limit))
         elif title.startswith("w"):
 
             def value(w):
                 return log_loss(X, y, w) + 0.5 * ALPHA * w @ w
 
-            rivals[2] = shown(until([bounded(X, y, tol * 1e-2) for tol in tols], value, aim, limit))
+            rivals[2] = shown(until([bounded(X, y, tol * 1e-2) for tol in tols], value, goal, limit))
         lines.append(
             f"| {name} | {X.shape[0]} x {X.shape[1]} | {title} | {clf.status_} | {seconds:.2f} | {' | '.join(rivals)} "
             f"| {clf.gap_ / clf.objective_:.1e} | {np.count_nonzero(clf.coef_)} | {clf.n_passes_:.0f} |"

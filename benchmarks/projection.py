@@ -1,4 +1,4 @@
-"""Projection onto a box with one equality: time against n, and beside a version that sorts all kinks.
+"""Projection onto a box with one equality: time against n, and compared with a version that sorts all kinks.
 
     python benchmarks/projection.py [--most 10000000]
 
@@ -28,10 +28,10 @@ def by_sorting(v, y):
     places = places[order]
     inside = np.cumsum(np.where(order < len(v), 1.0, -1.0))
     # Far to the left positives are at 1 and negatives at 0.
-    falls = np.concatenate([[0.0], np.cumsum(inside[:-1] * np.diff(places))])
+    totals = np.concatenate([[0.0], np.cumsum(inside[:-1] * np.diff(places))])
     target = float(np.count_nonzero(y > 0))
-    k = int(np.searchsorted(falls, target, side="right")) - 1
-    nu = places[k] + (target - falls[k]) / inside[k] if inside[k] > 0 else places[k]
+    k = int(np.searchsorted(totals, target, side="right")) - 1
+    nu = places[k] + (target - totals[k]) / inside[k] if inside[k] > 0 else places[k]
     return np.clip(v - nu * y, 0.0, 1.0)
 
 
@@ -41,11 +41,11 @@ def main(report, most=MOST):
     for n in sizes:
         y = np.where(rng.random(n) < 0.3, 1, -1)
         v = 0.5 + rng.standard_normal(n)
-        apart = float(np.abs(project_balanced(v, y) - by_sorting(v, y)).max())
+        difference = float(np.abs(project_balanced(v, y) - by_sorting(v, y)).max())
         sides = {"ours": lambda: project_balanced(v, y), "sorting": lambda: by_sorting(v, y)}
         best = interleave(sides, 3 if n > 10**6 else 7)
         seconds.append(best["ours"].best)
-        note = f"{1e3 * best['ours'].best:.2f} ms, sorting {1e3 * best['sorting'].best:.2f} ms; largest difference {apart:.1e}"
+        note = f"{1e3 * best['ours'].best:.2f} ms, sorting {1e3 * best['sorting'].best:.2f} ms; difference {difference:.1e}"
         target = ">= 3" if n == MOST else ""
         report.add(f"n = {n:,}: sorting / ours", best["sorting"].best / best["ours"].best, "x", target, note)
     if len(sizes) > 1:

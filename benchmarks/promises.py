@@ -26,7 +26,7 @@ CASES = {"adult-raw": (4000, 0.85), "campaign": (4000, 0.7), "page-blocks0": (15
 LEVEL, MEASURES, ALPHA = 0.95, ("f1", "mcc", "gmean"), 1e-4
 
 
-def kept_and_recall(predicted, y, floor):
+def is_met_and_recall(predicted, y, floor):
     """Return whether precision has the floor (nothing flagged breaks nothing), and the recall."""
     flagged = predicted.sum()
     return bool(flagged == 0 or y[predicted].mean() >= floor), float(predicted[y].mean())
@@ -63,12 +63,12 @@ def promises(names, splits):
                 params = {"precision": floor, kind: LEVEL}
                 clf = MeasureClassifier("recall_at_precision", params, alpha=ALPHA, random_state=seed)
                 predicted = clf.fit(X_train, y_train).predict(X_test) > 0
-                found.setdefault(kind, []).append(kept_and_recall(predicted, y_test > 0, floor))
+                found.setdefault(kind, []).append(is_met_and_recall(predicted, y_test > 0, floor))
             predicted = by_mapie(X_train, y_train, X_test, floor, seed)
             if predicted is not None:
-                found.setdefault("MAPIE", []).append(kept_and_recall(predicted, y_test > 0, floor))
+                found.setdefault("MAPIE", []).append(is_met_and_recall(predicted, y_test > 0, floor))
         for kind, results in found.items():
-            broken = sum(not kept for kept, _ in results)
+            broken = sum(not is_met for is_met, _ in results)
             excess = binomtest(broken, splits, 1.0 - LEVEL, alternative="greater").pvalue if broken else 1.0
             recall = np.mean([recall for _, recall in results])
             silent = np.mean([recall == 0.0 for _, recall in results])

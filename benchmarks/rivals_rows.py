@@ -81,7 +81,7 @@ def ours(solver: str, curve: bool = False, thin: bool = False, risk: str = "auto
             params["passes"] = settings.passes
         model = MeasureClassifier(
             measure, solver=solver, risk=risk, solver_params=params, alpha=settings.alpha,
-            threshold="train" if rows else "none",  # stamp looks at the cut to choose its weights
+            threshold="train" if rows else "none",  # stamp looks at the threshold to choose its weights
             max_iter=10**6, max_time=settings.cap, random_state=settings.seed,
         ).fit(X, y)  # fmt: skip
         return Run(track.ended(np.append(model.coef_, model.trained_intercept_)), model.status_)

@@ -129,8 +129,8 @@ def main():
         print(
             f"no data for {', '.join(absent)}: set SCORELINE_DATA to a folder with NAME.svm or NAME.svm.xz (docs/datasets.md)"
         )
-    asked = tuple(filter(None, options.rivals.split(",")))
-    chosen = {n: r for n, r in all_rivals().items() if not asked or n.startswith(asked)}
+    wanted = tuple(filter(None, options.rivals.split(",")))
+    chosen = {n: r for n, r in all_rivals().items() if not wanted or n.startswith(wanted)}
     skipped = {name: why for name, rival in chosen.items() if (why := rival.missing()) is not None}
     for name, why in skipped.items():
         print(f"skipped {name}: {why}")
@@ -178,9 +178,9 @@ def main():
                         file.write(json.dumps(entry) + "\n")
                     failed = [f["why"] for f in entry["findings"] if f["kind"] == "failed"]
                     note = f" ({failed[0]})" if failed else ""
-                    took = time.perf_counter() - begin
+                    duration = time.perf_counter() - begin
                     print(
-                        f"{took:6.0f} s, {k + 1} of {len(tasks)}: {name}, split {split}, {entry['rival']}{note}",
+                        f"{duration:6.0f} s, {k + 1} of {len(tasks)}: {name}, split {split}, {entry['rival']}{note}",
                         flush=True,
                     )
     names = [n for n in there if any(e["rival"] == n for e in entries)]

@@ -1,4 +1,4 @@
-"""Objective against time and passes of solver="smoothed", beside the paper's way of smoothing.
+"""Objective against time and passes of solver="smoothed", compared with the paper's way of smoothing.
 
 The rivals (rivals_smoothing.py) follow Zhang, Saha and Vishwanathan (2012), section 5.4: L-BFGS-B on the smoothed objective
 with mu = 10 eps / D fixed, eps = 0.001, the risk in NumPy; once with SciPy's products ("paper") and once with ours ("paper
@@ -11,7 +11,7 @@ solver="accelerated" runs along for comparison.
     SCORELINE_DATA=folder python benchmarks/smoothing.py [--sets a9a,letter] [--alphas 1e-2,1e-6] [--risks prbep] [--cap 30]
         [--parts cells,mu,rows,work,planes,bounds] [--out bench-output/smoothing.json] [--figures folder]
 
-The set "dense" (500,000 x 100) is made on the spot. --out also names the Markdown file beside it. All of it takes hours at
+The set "dense" (500,000 x 100) is made on the spot. --out also names the Markdown file next to it. All of it takes hours at
 worst (66 cells, each at most ten times the cap); a9a and letter alone a few minutes.
 """
 
@@ -36,7 +36,7 @@ from scoreline.risks import PrbepRisk, RocAreaRisk
 from scoreline.solvers import AcceleratedSolver, SmoothedSolver
 from smoothing_data import VARIABLE, Data, load
 
-NAME, TITLE = "smoothing", "solver='smoothed' beside L-BFGS-B with a fixed smoothing; ratios are rival / ours"
+NAME, TITLE = "smoothing", "solver='smoothed' compared with L-BFGS-B with a fixed smoothing; ratios are rival / ours"
 SETS = "a9a ijcnn1 cod-rna covtype mnist census-income kddcup99 letter reuters-mfx sector dense".split()
 PARTS = ("cells", "mu", "rows", "work", "planes")
 RISKS = {"roc_area": RocAreaRisk, "prbep": PrbepRisk}
@@ -221,7 +221,7 @@ def _text(value):
 
 
 def influence_of_mu(report, data, risks, cap):
-    """Fixed mu = c eps / D with our solver, beside the automatic choice, at alpha = 1e-6 as in the paper."""
+    """Fixed mu = c eps / D with our solver, compared with the automatic choice, at alpha = 1e-6 as in the paper."""
     n_positive, n_negative = int((data.y > 0).sum()), int((data.y < 0).sum())
     curves = {}
     for risk in risks:

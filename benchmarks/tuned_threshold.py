@@ -1,4 +1,4 @@
-"""Does direct training pay? solver="auto" and plugin beside LogisticRegression with a tuned threshold, on paired splits.
+"""Does direct training pay? solver="auto" and plugin compared with LogisticRegression with a tuned threshold, on paired splits.
 
 For every data set, at most ROWS stratified rows, SPLITS stratified splits (30 % test). C and alpha = 1 / (n C) are chosen
 once per split by AUC on one inner share, for all measures and methods; that time counts for neither side. The rival is
@@ -169,8 +169,8 @@ def operating(points, method):
     """Return mean recall and precision of one method in words."""
     tp, fp, fn, _ = np.array(points, dtype=float).T
     precision = np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 0.0)
-    kept = int((precision >= 0.9).sum())
-    return f"{method} {np.mean(tp / (tp + fn)):.3f} {precision.mean():.3f} {kept}/{len(tp)}"
+    n_met = int((precision >= 0.9).sum())
+    return f"{method} {np.mean(tp / (tp + fn)):.3f} {precision.mean():.3f} {n_met}/{len(tp)}"
 
 
 def main():

@@ -62,20 +62,20 @@ def make_parser() -> Parser:
         metavar="N",
         help="begin nothing new after N minutes; the same command goes on from there",
     )
-    parser.add_argument("--fresh", action="store_true", help="begin anew, whatever NAME.jsonl has")
+    parser.add_argument("--fresh", action="store_true", help="begin again, whatever NAME.jsonl has")
     add_output(parser)
     return parser
 
 
 def run(options: Any, output: Output) -> None:
-    """Run a study and print what the paper says beside what was found."""
+    """Run a study and print what the paper says next to what was found."""
     if options.out and not Path(options.out).absolute().parent.is_dir():
         raise ValueError(f"--out {options.out}: its folder does not exist; make it first")
     study = get_study(options.name)(Datasets(options.data), options.quick)
     out = Path(options.out) if options.out else None
-    kept = None if out is None else out.with_name(out.name + ".jsonl")
+    record = None if out is None else out.with_name(out.name + ".jsonl")
     with output.progress("running") as progress, writing(options.out or ""):
-        findings, results = reproduce(study, kept, options.fresh, progress.update, options.minutes)
+        findings, results = reproduce(study, record, options.fresh, progress.update, options.minutes)
     if findings.missing:
         output.note(f"not on this machine: {', '.join(findings.missing)}; see docs/datasets.md")
     if findings.left:
@@ -92,12 +92,12 @@ def run(options: Any, output: Output) -> None:
     output.results(
         study=study.name, tables=tables, claims=claims, missing=findings.missing, reproduces=findings.reproduces
     )
-    judged = {
+    verdicts = {
         True: "All claims that were judged reproduce.",
         False: "NOT all claims reproduce.",
         None: "Nothing was judged.",
     }
-    output.text(judged[findings.reproduces])
+    output.text(verdicts[findings.reproduces])
     if out is not None:
         with writing(options.out):
             notes = write(out, study, findings, plain(results))

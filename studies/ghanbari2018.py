@@ -15,12 +15,12 @@ from scoreline.runtime.types import AnyArray
 from studies.datasets import SEED, Split
 from studies.ghanbari2018_claims import (
     NAMES,
-    beside,
     growth_claims,
     moves,
     path_claims,
     rivals_claims,
     table_claims,
+    with_paper,
 )
 from studies.ghanbari2018_paper import GAUSSIAN, PAPER_NAMES, WIDE, Figure, Figures, paper_figures
 from studies.moments_trials import (
@@ -32,12 +32,12 @@ from studies.moments_trials import (
     discriminant_and_adam,
     drawn,
     gaussian_splits,
-    gaussian_tried,
     growth,
     known_set,
     path,
+    run_gaussian_trials,
+    run_trials,
     start_lengths,
-    tried,
 )
 from studies.study import Cell, Findings, Study, Table
 
@@ -109,8 +109,8 @@ class Ghanbari2018(Study):
         return found
 
     def findings(self, results: Mapping[str, Any]) -> Findings:
-        """Return the tables beside the paper's, and what became of its claims."""
-        ours, paper, judged = self._figures(results), paper_figures(), not self.quick
+        """Return the tables next to the paper's, and what became of its claims."""
+        ours, paper, full_run = self._figures(results), paper_figures(), not self.quick
         paths = {
             figure: {name: results[key] for name in self._names if (key := _key(name, "figure", figure)) in results}
             for figure in FIGURES
@@ -122,9 +122,9 @@ class Ghanbari2018(Study):
         tables += [_rivals_table(ours, others, paper), _starts_table(self._names, results)]
         tables += [_seconds_table(ours, paper), _path_table(paths), _growth_table(results)]
         findings.tables = [table for table in tables if table.rows]
-        findings.claims = table_claims(ours, paper, judged)
-        findings.claims += rivals_claims(others, list(beside("4.5", ours, paper)), judged)
-        findings.claims += path_claims(paths, judged)
+        findings.claims = table_claims(ours, paper, full_run)
+        findings.claims += rivals_claims(others, list(with_paper("4.5", ours, paper)), full_run)
+        findings.claims += path_claims(paths, full_run)
         if GROWTH in results:
             findings.claims += growth_claims(results[GROWTH])
             findings.figures["rows"] = partial(_draw_growth, results[GROWTH])
@@ -184,9 +184,9 @@ class Ghanbari2018(Study):
         """Return values and seconds of all runs."""
         measure, (runs, splits) = MEASURES[table], self._splits(name, 1 if self.quick else REPEATS)
         if name in GAUSSIAN:
-            return gaussian_tried(self._known(name), int(name[-1]), measure, runs, self._cap)
+            return run_gaussian_trials(self._known(name), int(name[-1]), measure, runs, self._cap)
         other = ("rival_0",) if name == "colon-cancer" else ()  # the other reading of the penalty
-        return tried((*PRINTED, *other, *DEFAULTS), measure, splits, Setting(None, 1e-3, SEED, self._cap))
+        return run_trials((*PRINTED, *other, *DEFAULTS), measure, splits, Setting(None, 1e-3, SEED, self._cap))
 
     def _starts_cell(self, name: str, measure: str) -> dict[str, Any]:
         """Return what random starts of several lengths lead to."""
@@ -285,7 +285,7 @@ def _real_table(table: str, ours: Figures, paper: Figures) -> Table:
 
 def _rivals_table(ours: Figures, others: Mapping[str, Mapping[str, Figure]], paper: Figures) -> Table:
     rows = []
-    for name, found, their in beside("4.5", ours, paper):
+    for name, found, their in with_paper("4.5", ours, paper):
         own = others.get(name, {})
         shown = (found["F"], found["rival"], their["LDA"], own.get("LDA"), their["Adam"], own.get("Adam"))
         rows.append((name, *map(_shown, shown)))
@@ -295,7 +295,7 @@ def _rivals_table(ours: Figures, others: Mapping[str, Mapping[str, Figure]], pap
         "colon, 20 for vowel and sonar) as printed; a standard normal start, which is not. 5 folds, one of them for sets "
         f"of more than {MANY_ROWS:,} rows."
     )
-    return Table("Table 4.7: beside LDA and Adam", head, rows, note)
+    return Table("Table 4.7: compared with LDA and Adam", head, rows, note)
 
 
 def _starts_table(names: Sequence[str], results: Mapping[str, Any]) -> Table:
@@ -361,7 +361,7 @@ def _path_table(paths: Mapping[str, Mapping[str, Any]]) -> Table:
         "distance to normal, start", "at the stop",
     )  # fmt: skip
     note = (
-        "F_n01 beside the error (4.3), F_nrank beside 1 - AUC (4.4), on training rows. Of the loss: least, middle and largest "
+        "F_n01 and the error (4.3), F_nrank and 1 - AUC (4.4), on training rows. Of the loss: least, middle and largest "
         "over five random starts. -: what is measured is the same all along. Distances to normal: Kolmogorov-Smirnov, of "
         "positives, negatives and differences."
     )

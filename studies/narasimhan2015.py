@@ -1,4 +1,4 @@
-"""Narasimhan, Kar and Jain (2015): updates after every row (SPADE, STAMP) beside cutting planes, plug-in and AMP."""
+"""Narasimhan, Kar and Jain (2015): updates after every row (SPADE, STAMP) compared with cutting planes, plug-in and AMP."""
 
 import math
 import time
@@ -107,16 +107,16 @@ class Narasimhan2015(Study):
         return [Cell(REGRET, partial(_regret, sizes, 3 if self.quick else 10)), *races]
 
     def findings(self, results: Mapping[str, Any]) -> Findings:
-        """Return measures and seconds beside the paper's, and what became of its claims."""
+        """Return measures and seconds next to the paper's, and what became of its claims."""
         findings = Findings(missing=[*ABSENT, *(name for name in (*SETS, *OTHERS) if not self.data.has(name))])
         regret, results = results.get(REGRET), {key: cell for key, cell in results.items() if key != REGRET}
         findings.tables = [_ends(results, tuned=False), _ends(results, tuned=True), _times(results)]
-        findings.claims = claims(results, judged=not self.quick)
+        findings.claims = claims(results, full_run=not self.quick)
         for measure in FIGURES:
             if any(_measure(key) == measure for key in results):
                 findings.figures[measure.replace("_", "-")] = partial(self._draw, results, measure)
         if regret is not None:
-            findings.claims += regret_claims(regret, judged=not self.quick)
+            findings.claims += regret_claims(regret, full_run=not self.quick)
             findings.figures["regret"] = partial(_draw_regret, regret)
         return findings
 
@@ -212,7 +212,7 @@ def _regret(sizes: Sequence[int], draws: int) -> dict[str, Any]:
     return {"rows": list(sizes), **{solver: gaps(measure, sizes, draws) for measure, solver in SOLVERS.items()}}
 
 
-def regret_claims(found: Mapping[str, Any], judged: bool) -> list[Claim]:
+def regret_claims(found: Mapping[str, Any], full_run: bool) -> list[Claim]:
     """Return whether the distance to the optimum falls with the rows as theorems 4 and 9 say."""
     reason = (
         "the level is the measure that predictions reached, as in the paper's experiments, where the theorem has that of the "
@@ -226,7 +226,8 @@ def regret_claims(found: Mapping[str, Any], judged: bool) -> list[Claim]:
         holds = slope <= SLOWEST
         result.append(Claim(
             f"theorem {theorem}: {solver.upper()} is within O(T^-1/2) of the optimum after T rows", "exponent -0.5",
-            f"exponent {slope:.2f} over the later half, {ends}", holds if judged else None, why if judged and not holds else "",
+            f"exponent {slope:.2f} over the later half, {ends}", holds if full_run else None,
+            why if full_run and not holds else "",
         ))  # fmt: skip
     return result
 
@@ -399,10 +400,10 @@ class _Group:
         return text, bool(pairs) and len(good) > 0.5 * len(pairs)
 
 
-def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
-    """Return what the results say about the paper's claims; `judged` is False for small problems.
+def claims(results: Mapping[str, Any], full_run: bool) -> list[Claim]:
+    """Return what the results say about the paper's claims; `full_run` is False for small problems.
 
-    Verdicts are about the sets of the paper, with its methods; beside them stand all sets with the defaults of this library.
+    Verdicts are about the sets and methods of the paper. Next to them stand all sets with the defaults of this library.
     """
     groups = {
         (who, which): _Group(results, measures, protocol, which == "printed")
@@ -411,10 +412,10 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
     }  # fmt: skip
 
     def made(text: str, paper: str, who: str, judge: Callable[[_Group], tuple[str, bool]], reason: str) -> Claim:
-        (found, holds), (beside, _) = (judge(groups[who, which]) for which in ("printed", "defaults"))
+        (found, holds), (defaults, _) = (judge(groups[who, which]) for which in ("printed", "defaults"))
         there = bool(groups[who, "printed"].pairs) and found != "-"
-        verdict = holds if there and judged else None
-        return Claim(text, paper, found if there else "-", verdict, reason if verdict is False else "", beside)
+        verdict = holds if there and full_run else None
+        return Claim(text, paper, found if there else "-", verdict, reason if verdict is False else "", defaults)
 
     step = "steps of 1/sqrt(t) as printed are not tuned, and the paper does not say what it tuned"
     late = "L-BFGS here is compiled, and few of its iterations are needed"
@@ -467,19 +468,19 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
         ),
         Claim(
             "1PMB ends below STAMP for F1, or is much slower", "struggles", own or "-",
-            all(struggles.values()) if struggles and judged else None,
+            all(struggles.values()) if struggles and full_run else None,
             "" if all(struggles.values()) else "its step was chosen on held-out rows here",
         ),
         Claim(
             f"STAMP ends where AMP does, less {WITHIN:g}, or above it (theorem 9)", "proved for enough rows",
-            "see the defaults: AMP and STAMP have a threshold", len(close) >= MOST * len(like_amp) if judged else None,
+            "see the defaults: AMP and STAMP have a threshold", len(close) >= MOST * len(like_amp) if full_run else None,
             "; ".join(f"{key} {value:+.3f}" for key, value in like_amp.items() if key not in close),
             f"{len(close)} of {len(like_amp)}",
         ),
         Claim(
             "simple binary classification (logistic regression without a threshold) is very poor: 0.05 below the best",
             "in all cases", ", ".join(f"{key} {value:.3f} ({poor_ends[key]:.3f})" for key, value in poor.items()) or "-",
-            all(very.values()) if very and judged else None,
+            all(very.values()) if very and full_run else None,
             "; ".join(f"not {key}" for key, holds in very.items() if not holds),
         ),
     ]  # fmt: skip
@@ -522,7 +523,7 @@ def _times(results: Mapping[str, Any]) -> Table:
             texts = [f"{m} {_seconds(pair, m)}" for m in pair["seconds"] if m != pair["mine"]]
             rows.append((
                 key, title, f"{pair['level']:.4f}", _seconds(pair, pair["mine"]), ", ".join(texts), _ratio(pair["ratio"]),
-                _ratio(pair["planes"]), _said(key),
+                _ratio(pair["planes"]), _described(key),
             ))  # fmt: skip
     head = (
         "data, measure", "methods", "level", "spade or stamp, s", "others, s", "quickest other / ours",
@@ -584,7 +585,7 @@ def _set(key: str) -> str:
     return key.rsplit(", ", 1)[0]
 
 
-def _said(key: str) -> str:
+def _described(key: str) -> str:
     """Return the paper's ratio of times for a set and measure."""
     name, measure = key.rsplit(", ", 1)
     if name not in SETS or FIGURES[measure] == "-":

@@ -31,7 +31,7 @@ def rewarded(measure: str, X: FloatArray, y: AnyArray, w: FloatArray) -> float:
 
 
 def best(measure: str) -> float:
-    """Return the largest value within the ball: both measures have no local maxima beside it."""
+    """Return the largest value within the ball: both measures have no local maxima next to it."""
     X, y = distribution()
     rng = np.random.default_rng(SEED)
     inside = {"type": "ineq", "fun": lambda w: RADIUS**2 - w @ w}

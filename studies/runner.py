@@ -1,4 +1,4 @@
-"""Running a study: cells one by one, each kept as soon as it is done, so that a run which was killed goes on."""
+"""Run a study cell by cell. Each result is stored as soon as it is there, so that an interrupted run can resume."""
 
 import json
 import os
@@ -13,9 +13,9 @@ from studies.study import Findings, Study
 
 def reproduce(
     study: Study,
-    kept: Any = None,
+    record: Any = None,
     fresh: bool = False,
-    told: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
     minutes: float | None = None,
 ) -> tuple[Findings, dict[str, Any]]:
     """Compute the cells of a study that are not there yet, and return what they say.
@@ -24,12 +24,12 @@ def reproduce(
     ----------
     study : Study
         What to run.
-    kept : path, optional
-        File (JSON, a line a cell) that keeps cells; a run that finds it goes on from there. Without it nothing is kept.
+    record : path, optional
+        File with one JSON line per finished cell. A run that finds it resumes from it. Without it, nothing is stored.
     fresh : bool
-        Begin anew, whatever the file holds.
-    told : callable, optional
-        Is told which cell is next.
+        Begin again, whatever the file holds.
+    notify : callable, optional
+        Called with the name of the next cell.
     minutes : float, optional
         Begin no further cell after so many minutes. The findings name the cells that are left, and are about the others.
 
@@ -38,7 +38,7 @@ def reproduce(
     tuple
         The findings, and the results of all cells.
     """
-    results = {} if kept is None else _begun(Path(kept), study, fresh)
+    results = {} if record is None else _begun(Path(record), study, fresh)
     cells = study.cells()
     twice = [cell.key for cell in cells if [other.key for other in cells].count(cell.key) > 1]
     if twice:
@@ -49,13 +49,13 @@ def reproduce(
             continue
         if minutes is not None and time.perf_counter() - first >= 60.0 * minutes:
             break
-        if told is not None:
-            told(f"{k + 1} of {len(cells)}: {cell.key}")
+        if notify is not None:
+            notify(f"{k + 1} of {len(cells)}: {cell.key}")
         begin = time.perf_counter()
         result = json.loads(json.dumps(cell.run(), allow_nan=False))  # as it will be read again
         results[cell.key] = result
-        if kept is not None:
-            _append(Path(kept), {"key": cell.key, "seconds": time.perf_counter() - begin, "result": result})
+        if record is not None:
+            _append(Path(record), {"key": cell.key, "seconds": time.perf_counter() - begin, "result": result})
     wanted = {cell.key: results[cell.key] for cell in cells if cell.key in results}
     findings = study.findings(wanted)
     findings.left = [cell.key for cell in cells if cell.key not in results]
@@ -81,18 +81,18 @@ def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Any]:
         found = None
     if found != header:
         raise ValueError(
-            f"{path} belongs to another run ({found}), this is {header}; delete it, or begin anew with --fresh"
+            f"{path} belongs to another run ({found}), this is {header}; delete it, or begin again with --fresh"
         )
-    results, whole = {}, [lines[0]]
+    results, complete = {}, [lines[0]]
     for line in lines[1:]:
         try:
             entry = json.loads(line)
             results[entry["key"]] = entry["result"]
         except (ValueError, KeyError, TypeError):
             break
-        whole.append(line)
-    if len(whole) < len(lines):
-        _write(path, whole)
+        complete.append(line)
+    if len(complete) < len(lines):
+        _write(path, complete)
     return results
 
 

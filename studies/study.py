@@ -1,4 +1,4 @@
-"""What a study is: cells that are computed one by one, and what they say beside the paper."""
+"""What a study is: cells that are computed one by one, and what they say next to the paper."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -60,8 +60,8 @@ class Findings:
     @property
     def reproduces(self) -> bool | None:
         """Whether all judged claims hold; None if none was judged."""
-        judged = [claim.holds for claim in self.claims if claim.holds is not None]
-        return all(judged) if judged else None
+        verdicts = [claim.holds for claim in self.claims if claim.holds is not None]
+        return all(verdicts) if verdicts else None
 
 
 class Study(ABC):
@@ -97,4 +97,4 @@ class Study(ABC):
 
     @abstractmethod
     def findings(self, results: Mapping[str, Any]) -> Findings:
-        """Return what the results (key of a cell to what it returned) say beside the paper; cells may be missing."""
+        """Return what the results (key of a cell to what it returned) say next to the paper; cells may be missing."""

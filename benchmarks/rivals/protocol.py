@@ -53,7 +53,7 @@ def _narrow(X: Any) -> Any:
     return X
 
 
-def work(rows: Rows, rival: Rival, measures: list[str], limit: float, told: Callable[[dict[str, Any]], None]) -> None:
+def work(rows: Rows, rival: Rival, measures: list[str], limit: float, report: Callable[[dict[str, Any]], None]) -> None:
     """Do one job; every finding is told as soon as it is there."""
     warnings.simplefilter("ignore")  # loose tolerances and few iterations are among the efforts
     _warm_up(rival, rows, measures)
@@ -79,14 +79,14 @@ def work(rows: Rows, rival: Rival, measures: list[str], limit: float, told: Call
         if not values[group[0]]:
             raise RuntimeError(f"no strength of the penalty worked; the last error: {last}")
         chosen |= {measure: max(found, key=lambda a: (found[a], a)) for measure, found in values.items()}
-    told({"kind": "tuned", "seconds": time.perf_counter() - begin, "alpha": chosen})
-    whole = rival.prepare(rows.X, rows.y)
+    report({"kind": "tuned", "seconds": time.perf_counter() - begin, "alpha": chosen})
+    prepared = rival.prepare(rows.X, rows.y)
     for effort in rival.efforts:
         for group in groups:
             for alpha in sorted({chosen[measure] for measure in group}):
                 wanted = [measure for measure in group if chosen[measure] == alpha]
-                for measure, seconds, value in _fitted(rival, whole, rows, alpha, effort, wanted):
-                    told(
+                for measure, seconds, value in _fitted(rival, prepared, rows, alpha, effort, wanted):
+                    report(
                         {
                             "kind": "fit",
                             "measure": measure,
@@ -101,7 +101,7 @@ def work(rows: Rows, rival: Rival, measures: list[str], limit: float, told: Call
 def _fitted(
     rival: Rival, data: Any, rows: Rows, alpha: float, effort: Any, measures: list[str]
 ) -> list[tuple[str, float, float]]:
-    """Return measure, seconds and test value; a fit serves all measures, a cut is added to the time of its own."""
+    """Return measure, seconds and test value; a fit serves all measures, a threshold is added to the time of its own."""
     seconds: list[float] = []
     while not seconds or (seconds[0] < QUICK and len(seconds) < REPEATS):
         begin = time.perf_counter()
@@ -110,14 +110,14 @@ def _fitted(
     found = []
     for measure in measures:
         begin = time.perf_counter()
-        model_cut = _cut(model, measure, rows.X, rows.y)
+        tuned = _with_threshold(model, measure, rows.X, rows.y)
         extra = time.perf_counter() - begin
-        value = get_measure(measure).value(rows.y_test > 0, rows.X_test @ model_cut.w + model_cut.b)
+        value = get_measure(measure).value(rows.y_test > 0, rows.X_test @ tuned.w + tuned.b)
         found.append((measure, min(seconds) + extra, float(value)))
     return found
 
 
-def _cut(model: Linear, measure: str, X: Any, y: np.ndarray) -> Linear:
+def _with_threshold(model: Linear, measure: str, X: Any, y: np.ndarray) -> Linear:
     """Return the model with the best threshold of its training scores, unless it has its own or the measure needs none."""
     if model.threshold or measure in RANKING:
         return model
@@ -126,7 +126,7 @@ def _cut(model: Linear, measure: str, X: Any, y: np.ndarray) -> Linear:
 
 
 def _value(model: Linear, measure: str, inner: Rows) -> float:
-    model = _cut(model, measure, inner.X, inner.y)
+    model = _with_threshold(model, measure, inner.X, inner.y)
     return float(get_measure(measure).value(inner.y_test > 0, inner.X_test @ model.w + model.b))
 
 
@@ -141,4 +141,4 @@ def _warm_up(rival: Rival, rows: Rows, measures: list[str]) -> None:
     data = rival.prepare(rows.X[some], rows.y[some])
     for measure in measures if rival.aware else measures[:1]:
         with contextlib.suppress(Exception):  # so few rows may be too few; what fails on all rows is told there
-            _cut(rival.fit(data, ALPHAS[-1], rival.efforts[0], measure), measure, rows.X[some], rows.y[some])
+            _with_threshold(rival.fit(data, ALPHAS[-1], rival.efforts[0], measure), measure, rows.X[some], rows.y[some])

@@ -1,4 +1,4 @@
-"""Row by row beside batch methods: times to a level, and claims that turn with the numbers."""
+"""Row by row compared with batch methods: times to a level, and claims that turn with the numbers."""
 
 import math
 
@@ -50,8 +50,8 @@ def good(**change):
     return {f"{name}, {m}": cell(m, **change) for name in ("ijcnn1", "mnist") for m in FIGURES}
 
 
-def verdicts(results, judged=True):
-    return [claim.holds for claim in claims(results, judged)]
+def verdicts(results, full_run=True):
+    return [claim.holds for claim in claims(results, full_run)]
 
 
 def test_methods():
@@ -104,7 +104,7 @@ def test_stamp_is_compared_with_amp_where_both_have_a_threshold():
 
 
 def test_small_problems_are_not_judged():
-    assert verdicts(good(), judged=False) == [None] * 12
+    assert verdicts(good(), full_run=False) == [None] * 12
 
 
 def test_only_sets_of_the_paper_are_judged():
@@ -207,9 +207,9 @@ def test_mini_batches():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(1000) < 0.1, 1, -1)
     X = rng.standard_normal((1000, 4)) + (y > 0)[:, None]
-    seen = [rows for rows, _ in buffers(y, 100, rng)]
-    assert len(seen) == 10
-    np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.arange(1000))
+    parts = [rows for rows, _ in buffers(y, 100, rng)]
+    assert len(parts) == 10
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(1000))
     assert all((y[rows[:positive]] > 0).all() for rows, positive in buffers(y, 100, rng))
     points, status = one_pass_mini_batch(X, y, "f1", alpha=1e-4, eta=1.0, passes=20, cap=math.inf, seed=0, size=100)
     assert (len(points), status) == (20, "max_iter")
@@ -265,8 +265,8 @@ def test_theorem_4_with_its_constants():
 def test_regret():
     rows = [100, 1000, 10_000, 100_000]
     for power, holds in ((-0.5, True), (-0.1, False)):
-        falls = [0.5 * n**power for n in rows]
-        found = regret_claims({"rows": rows, "spade": falls, "stamp": falls}, True)
+        decay = [0.5 * n**power for n in rows]
+        found = regret_claims({"rows": rows, "spade": decay, "stamp": decay}, True)
         assert [claim.holds for claim in found] == [holds] * 2
     for measure in ("min_tpr_tnr", "f1"):
         early, late = gaps(measure, (300, 10_000), 3)

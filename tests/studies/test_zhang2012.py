@@ -1,4 +1,4 @@
-"""Smoothing beside cutting planes: claims are judged by the method as printed, and turn with the numbers."""
+"""Smoothing compared with cutting planes: claims are judged by the method as printed, and turn with the numbers."""
 
 import pytest
 
