@@ -132,7 +132,7 @@ def check_weights(
     weight = check_sample_weight(sample_weight, len(sign))
     if weight is not None and not (weight[sign > 0].any() and weight[sign < 0].any()):
         raise ValueError(
-            "sample_weight is zero for all rows of a class, or vanishes beside that of the other; both classes need a positive "
+            "sample_weight is zero for all rows of a class, or is negligible in one class; both classes need a positive "
             "weight, expected a ratio of at most 1e100"
         )
     weight = as_counts(weight)
@@ -144,7 +144,7 @@ def check_weights(
     combined = safe_weights(np.where(sign > 0, positive, negative) * (1.0 if weight is None else weight))
     if not (combined[sign > 0].any() and combined[sign < 0].any()):
         raise ValueError(
-            f"class_weight={class_weight!r} leaves nothing of the weight of one class beside that of the other, expected a "
+            f"class_weight={class_weight!r} makes the weight of one class negligible, expected a "
             "ratio of at most 1e100; use weights that differ less"
         )
     # Class weights say how much a row matters, not how often it is there: the total stays that of the rows.
@@ -255,9 +255,7 @@ def check_base_scores(base_scores: Any, n: int) -> FloatArray | None:
 def check_same_use(uses_base_scores: bool, base_scores: Any) -> None:
     """Raise if a model that was trained on base scores gets none, or gets some where it was not."""
     if uses_base_scores and base_scores is None:
-        raise ValueError(
-            "the model was trained on base_scores, which its own scores are added to: pass base_scores of these rows"
-        )
+        raise ValueError("the model adds its scores to base_scores: pass base_scores of these rows")
     if base_scores is not None and not uses_base_scores:
         raise ValueError(
             "base_scores were given, and the model was trained without them: leave them out, or fit it with base_scores"
