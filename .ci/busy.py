@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CYCLE = 0.5  # seconds between two stops: long beside a time slice, short beside every time-out
+CYCLE = 0.5  # seconds between two stops: long compared with a time slice, short compared with every time-out
 TESTS = (
     "tests/cli/test_processes.py", "tests/concurrency", "tests/data/test_named.py", "tests/estimators/test_checkpoints.py",
     "tests/estimators/test_early_stopping.py", "tests/kernels/test_kernel_parallel.py",

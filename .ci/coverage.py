@@ -48,15 +48,15 @@ def traced(path, data, compiled, seconds):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:
-        said, _ = process.communicate(timeout=seconds)
+        output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)  # what was traced is written
         try:
-            said, _ = process.communicate(timeout=60)
+            output, _ = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
-            said, _ = process.communicate()
-    last = said.strip().splitlines()[-1] if said.strip() else ""
+            output, _ = process.communicate()
+    last = output.strip().splitlines()[-1] if output.strip() else ""
     return path.relative_to(ROOT), process.returncode, time.perf_counter() - begin, last
 
 
@@ -74,8 +74,8 @@ def main():
         tasks += [(path, False, options.seconds) for path in test_files(PLAIN)]
         with ThreadPoolExecutor(options.jobs) as pool:
             done = pool.map(lambda task: (task[1], *traced(task[0], data, *task[1:])), tasks)
-            for compiled, path, code, took, last in done:
-                print(f"{took:6.0f} s  {'compiled' if compiled else 'plain   '}  {path}: {last}", flush=True)
+            for compiled, path, code, duration, last in done:
+                print(f"{duration:6.0f} s  {'compiled' if compiled else 'plain   '}  {path}: {last}", flush=True)
                 if compiled and code not in (0, 5):  # 5: all tests of the file are slow
                     failed.append(str(path))
         environment = os.environ | {"COVERAGE_FILE": str(data / "data")}

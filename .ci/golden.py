@@ -89,7 +89,7 @@ def cases():
 
     X, y = table()
     weight = np.arange(len(y)) % 3 + 1.0
-    served = {info.name: info.risks for info in list_measures()}
+    risks_of = {info.name: info.risks for info in list_measures()}
 
     def fit(X=X, y=y, sample_weight=None, kind=MeasureClassifier, **params):
         params = {"random_state": 0, "max_iter": 60} | ({"alpha": 1e-2} if kind is MeasureClassifier else {}) | params
@@ -99,9 +99,9 @@ def cases():
              "partial_roc_auc")  # fmt: skip
     for solver in list_solvers():
         for risk in solver.risks:
-            for measure in [m for m in names if m in solver.measures and risk in served[m]][:2]:
+            for measure in [m for m in names if m in solver.measures and risk in risks_of[m]][:2]:
                 yield f"{solver.name} {risk} {measure}", fit(measure=measure, solver=solver.name, risk=risk)
-    for measure in served:
+    for measure in risks_of:
         yield f"auto {measure}", fit(measure=measure)
         yield f"auto {measure} weighted", fit(sample_weight=weight, measure=measure, scaling="standard")
     few = {"roc_auc": {}, "f1": {}, "accuracy": {}, "prbep": {}}
@@ -122,8 +122,8 @@ def cases():
         for scaling in ("maxabs", "standard", "robust", "quantile"):
             yield f"{scaling} {measure}", fit(measure=measure, scaling=scaling)
             yield f"{scaling} csr {measure}", fit(sparse, measure=measure, scaling=scaling)
-        for cut in ("train", "holdout", "none"):
-            yield f"cut {cut} {measure}", fit(measure=measure, threshold=cut)
+        for rule in ("train", "holdout", "none"):
+            yield f"cut {rule} {measure}", fit(measure=measure, threshold=rule)
         yield f"balanced {measure}", fit(measure=measure, class_weight="balanced")
         yield f"classes {measure}", fit(measure=measure, class_weight={0: 1.0, 1: 3.0})
         yield f"no intercept {measure}", fit(measure=measure, fit_intercept=False)
@@ -142,10 +142,10 @@ def cases():
         yield f"more features {measure}", fit(*table(90, 40, 4), measure=measure, probability=True)
         yield f"time {measure}", fit(measure=measure, max_iter=1)
     for solver in ("spade", "stamp"):
-        for cut in ("auto", "holdout", "none"):
+        for rule in ("auto", "holdout", "none"):
             yield (
-                f"{solver} cut {cut}",
-                fit(measure="gmean" if solver == "spade" else "f1", solver=solver, threshold=cut),
+                f"{solver} cut {rule}",
+                fit(measure="gmean" if solver == "spade" else "f1", solver=solver, threshold=rule),
             )
         yield (
             f"{solver} stop",

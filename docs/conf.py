@@ -44,11 +44,11 @@ runpy.run_path(str(HERE / "notebooks.py"))[
 # changed is not run again: `make clean` before a release.
 INDEX = (EXAMPLES / "index.rst").read_text(encoding="utf-8")
 ORDER = [name for names in TOCTREE.findall(INDEX) for name in names.split()]
-ELSEWHERE = [path.name for path in sorted(EXAMPLES.glob("*.py")) if NOT_RUN in path.read_text(encoding="utf-8")]
+RUN_BY_HAND = [path.name for path in sorted(EXAMPLES.glob("*.py")) if NOT_RUN in path.read_text(encoding="utf-8")]
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": rf"/(?!{'|'.join(map(re.escape, ELSEWHERE)) or '$'})\w+\.py$",
+    "filename_pattern": rf"/(?!{'|'.join(map(re.escape, RUN_BY_HAND)) or '$'})\w+\.py$",
     "copyfile_regex": r"index\.rst",
     "backreferences_dir": "gallery/backreferences",
     "minigallery_sort_order": ExplicitOrder([str(EXAMPLES / f"{name}.py") for name in ORDER]),

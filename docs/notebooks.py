@@ -12,7 +12,7 @@ DOCS = Path(__file__).resolve().parent
 OUT = DOCS / "notebooks"
 TUTORIALS = ("quickstart", "imbalanced", "production")
 CELL = re.compile(r"^```(python|console)\n(.*?)^```$(?:\n\n^```text\n.*?^```$)?", re.MULTILINE | re.DOTALL)
-# Links to other pages, files to download and labels mean nothing beside the notebook.
+# Links to other pages, files to download and labels mean nothing outside the notebook.
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
 DOWNLOAD = re.compile(r"^.*\{download\}.*\n\n", re.MULTILINE)
 LABEL = re.compile(r"^\([\w-]+\)=\n", re.MULTILINE)

@@ -56,9 +56,11 @@ def main(rows: int = 24_000, workers: int = 2) -> float:
             convert((X[part], y[part]), path)
         data = open_on_workers(paths)
         mapped = MeasureClassifier("roc_auc", scaling="standard").fit(data.X, data.y)
-        apart = abs(mapped.objective_ - clf.objective_)
-        print(f"from folders on disk: the same optimum, {apart:.1e} apart, gaps {clf.gap_:.1e} and {mapped.gap_:.1e}")
-        return apart
+        difference = abs(mapped.objective_ - clf.objective_)
+        print(
+            f"from folders on disk: the same optimum, {difference:.1e} apart, gaps {clf.gap_:.1e} and {mapped.gap_:.1e}"
+        )
+        return difference
 
 
 if __name__ == "__main__":

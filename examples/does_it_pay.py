@@ -53,18 +53,22 @@ for title, cases in panels.items():
 # before you switch.
 
 figure, axes = plt.subplots(2, 1, figsize=(7.5, 5.6), height_ratios=(3, 2.4), layout="constrained")
-looks = {"logistic regression": "o", "logistic regression, balanced": "s", "logistic regression, tuned threshold": "D"}
+markers = {
+    "logistic regression": "o",
+    "logistic regression, balanced": "s",
+    "logistic regression, tuned threshold": "D",
+}
 for ax, (title, cases) in zip(axes, panels.items(), strict=True):
     for row, (name, _, _) in enumerate(cases):
         result = found[title, name]
-        rivals = [rival for rival in result.contenders if rival.name in looks]
+        rivals = [rival for rival in result.contenders if rival.name in markers]
         for rival in rivals:
-            colour = MODELS[1 + list(looks).index(rival.name)]
+            colour = MODELS[1 + list(markers).index(rival.name)]
             lead = np.subtract(result.best.values, rival.values)
-            place = row + 0.2 * (list(looks).index(rival.name) - 1)
+            place = row + 0.2 * (list(markers).index(rival.name) - 1)
             ax.plot(lead, np.full(len(lead), place), "|", color=colour, markersize=9)
             words = f"over {rival.name}" if row == 0 else None
-            ax.plot(lead.mean(), place, looks[rival.name], color=colour, markersize=8, label=words)
+            ax.plot(lead.mean(), place, markers[rival.name], color=colour, markersize=8, label=words)
     ax.axvline(0.0, color=INK, linewidth=1.0)
     ax.set_yticks(range(len(cases)), [name for name, _, _ in cases])
     ax.margins(y=0.15)

@@ -30,7 +30,7 @@ RISKS = {"prbep": PrbepRisk, "roc_area": RocAreaRisk, "hinge": HingeRisk}
 WORDS = {"prbep": "break-even point", "roc_area": "ROC area", "hinge": "hinge", "contingency": "F1"}
 PLANES = {"bundle": BundleSolver, "bundle_ls": BundleLineSearchSolver, "bundle_ocas": BundleOcasSolver}
 SMOOTHING = {"smoothed": SmoothedSolver, "accelerated": AcceleratedSolver}
-LOOKS = {  # colour, width of the line, size of the dot at its end; what comes first is wider, so that it shows below the rest
+STYLES = {  # colour, width of the line, size of the dot at its end; what comes first is wider, so that it shows below the rest
     "bundle": ("#f1b5ae", 6.0, 11), "bundle_ls": (ABOVE, 2.6, 8.5), "bundle_ocas": (MODELS[2], 1.5, 6),
     "smoothed": (BELOW, 2.0, 7), "accelerated": (MODELS[0], 1.5, 6),
 }  # fmt: skip
@@ -78,7 +78,7 @@ def proved(example):
 
 
 examples = hard_for_cutting_planes(N)
-curves = [{name: gaps_of(example, name) for name in LOOKS} for example in examples]
+curves = [{name: gaps_of(example, name) for name in STYLES} for example in examples]
 
 
 def title(example):
@@ -94,7 +94,7 @@ def needed(gaps):
     return str(arrived[0] + 1) if len(arrived) else f"> {len(gaps)}"
 
 
-print(f"iterations to a gap of {EPS:g}\n  {'':<50}{'proved':>7}" + "".join(f"{name:>12}" for name in LOOKS))
+print(f"iterations to a gap of {EPS:g}\n  {'':<50}{'proved':>7}" + "".join(f"{name:>12}" for name in STYLES))
 for example, found in zip(examples, curves, strict=True):
     k, gap = proved(example)
     least = k[gap <= EPS]
@@ -109,7 +109,7 @@ for example, found in zip(examples, curves, strict=True):
 
 figure, panels = plt.subplots(2, 3, figsize=(12, 8), layout="constrained", sharex=True, sharey=True)
 for ax, example, found in zip(panels.flat, examples, curves, strict=False):
-    for name, (colour, width, size) in LOOKS.items():
+    for name, (colour, width, size) in STYLES.items():
         if found[name] is None:
             ax.text(1.5, 1e-8, "F1 has no ramp to\nsmooth: only cutting\nplanes here", fontsize=9.5, color=INK)
             break
@@ -134,7 +134,7 @@ for ax in panels[:, 0]:
     ax.set_ylabel("J(best of w₁ ... wₖ) - min J")
 last = panels.flat[-1]
 last.axis("off")
-for name, (colour, width, _) in LOOKS.items():
+for name, (colour, width, _) in STYLES.items():
     last.plot([], [], color=colour, linewidth=width, label=name)
 last.plot([], [], color="black", linewidth=1.1, linestyle=(0, (4, 3)), label="proved for cutting planes")
 last.plot([], [], "o", color=MUTED, label="solved: a gap of at most 1e-12")

@@ -29,8 +29,8 @@ for k, stream in enumerate(streams):
         rows = slice(start, start + 5_000)
         stream.partial_fit(X_train[rows], y_train[rows], classes=[0, 1])
 joined = streams[0].merge(streams[1])
-whole = MeasureClassifier("roc_auc", solver="moments", scaling="standard").fit(X_train, y_train)
-difference = np.abs(joined.coef_ - whole.coef_).max() / np.abs(whole.coef_).max()
+in_one_pass = MeasureClassifier("roc_auc", solver="moments", scaling="standard").fit(X_train, y_train)
+difference = np.abs(joined.coef_ - in_one_pass.coef_).max() / np.abs(in_one_pass.coef_).max()
 print(f"two streams of eight blocks against one fit: coefficients differ by {difference:.0e}")
 
 # %%
@@ -38,7 +38,7 @@ print(f"two streams of eight blocks against one fit: coefficients differ by {dif
 # --------------------
 # This solver has no certificate. Instead the model reports what it assumes and what it measures.
 
-report = whole.moments_report_
+report = in_one_pass.moments_report_
 print(f"AUC predicted by the moments {report['predicted']:.4f}, of the training scores {report['empirical']:.4f}")
 for side in ("positive", "negative"):
     shape = report[side]

@@ -25,7 +25,7 @@ from scoreline.report.palette import ABOVE, BELOW, INK, MODELS
 
 X, y = make_imbalanced(40_000, 40, positive_share=0.03, tail=5.0, random_state=2)
 X, X_test, y, y_test = train_test_split(X, y, test_size=15_000, stratify=y, random_state=0)
-X_train, X_cut, y_train, y_cut = train_test_split(X, y, test_size=10_000, stratify=y, random_state=0)
+X_train, X_threshold, y_train, y_threshold = train_test_split(X, y, test_size=10_000, stratify=y, random_state=0)
 
 # %%
 # Three ways to decide
@@ -35,7 +35,7 @@ X_train, X_cut, y_train, y_cut = train_test_split(X, y, test_size=10_000, strati
 
 PRECISION = 0.5
 f1 = MeasureClassifier("f1", scaling="standard").fit(X_train, y_train)
-floor = copy.deepcopy(f1).tune_threshold(X_cut, y_cut, "recall_at_precision", {"precision": PRECISION})
+floor = copy.deepcopy(f1).tune_threshold(X_threshold, y_threshold, "recall_at_precision", {"precision": PRECISION})
 plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(X_train, y_train)
 
 print(f"{len(y_test):,} test payments, {y_test.sum()} of them fraud")

@@ -27,8 +27,8 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=1_000, stra
 
 search = MeasureClassifierCV("roc_auc", penalty="elastic_net", l1_ratios=[0.5, 1.0], scaling="standard", cv=3)
 search.fit(X_train, y_train)
-kept = np.count_nonzero(search.coef_)
-print(f"alpha {search.alpha_:.3g}, l1_ratio {search.l1_ratio_:g}: {kept} of 60 features")
+n_used = np.count_nonzero(search.coef_)
+print(f"alpha {search.alpha_:.3g}, l1_ratio {search.l1_ratio_:g}: {n_used} of 60 features")
 dense = MeasureClassifierCV("roc_auc", scaling="standard", cv=3).fit(X_train, y_train)
 print(
     f"AUC on test rows: {search.score(X_test, y_test):.4f} sparse, {dense.score(X_test, y_test):.4f} with all features"

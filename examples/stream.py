@@ -23,11 +23,11 @@ X, y = make_imbalanced(n_samples=BLOCKS * ROWS, random_state=0)
 # threshold on it.
 
 clf = MeasureClassifier("gmean", solver="spade", random_state=0)
-seen, values = [], []
+n_rows, values = [], []
 for k in range(BLOCKS):
     part = slice(k * ROWS, (k + 1) * ROWS)
     if k > 0:  # rows that the model has not seen
-        seen.append(k * ROWS)
+        n_rows.append(k * ROWS)
         values.append(clf.score(X[part], y[part]))
     clf.partial_fit(X[part], y[part], classes=[0, 1])
 print(f"G-mean of the first block evaluated {values[0]:.3f}, of the last five {sum(values[-5:]) / 5:.3f}")
@@ -40,9 +40,9 @@ print(f"rank error of the threshold at most {100 * clf.threshold_rank_error_:.2f
 # 75,000 rows.
 
 figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
-ax.plot(seen, values, "o", color=MUTED, markersize=5, label="the next 5,000 rows")
+ax.plot(n_rows, values, "o", color=MUTED, markersize=5, label="the next 5,000 rows")
 means = [sum(values[k - 4 : k + 1]) / 5 for k in range(4, len(values))]
-ax.plot(seen[4:], means, color=MODELS[0], linewidth=2.2, label="mean of five blocks")
+ax.plot(n_rows[4:], means, color=MODELS[0], linewidth=2.2, label="mean of five blocks")
 tidy(ax)
 label(ax, "rows learnt from", "G-mean of rows not yet seen")
 ax.xaxis.set_major_formatter("{x:,.0f}")

@@ -9,7 +9,7 @@ import re
 LONGEST_SENTENCE = 40  # words
 # What the glossary replaces, and by what.
 HOME_MADE = {
-    r"\brecut\b|\bbest_cut\b|\bsteady cut\b|\bthe cut\b|\ba cut\b": "threshold",
+    r"\brecut\b|\bbest_cut\b|\bsteady cut\b|\b(?:the|a|its) cut\b": "threshold",
     r"\bleft-out (?:rows|scores)\b|\brows left out\b": "held-out rows, or leave-one-out scores",
     r"\b(?:rows?|columns?|features?|class|split|fold|fit) an? (?:row|feature|class|fold|example|category|label)\b": "per",
     r"\bclass to be found\b": "positive class",
@@ -20,6 +20,7 @@ HOME_MADE = {
     r"\bwhat was proved\b": "certificate",
     r"\bproved gap\b": "duality gap",
     r"\banew\b": "again",
+    r"\bbeside\b": "compared with, next to, or in addition to",
     r"\bof everything random\b": "random seed",
     r"\bclass to find\b": "positive class",
     r"\b(?:rows?|iteration|second|worker|label|column)s? an? (?:row|second|worker|iteration)\b": "per",

@@ -9,15 +9,15 @@ from tiers import TIER
 
 
 def test_every_case_is_run_with_its_fixtures():
-    seen = []
+    calls = []
 
     @for_each("a, b", [(1, 2), (3, 4)])
     @for_each("c", ["x", "y"])
     def body(fixture, a, b, c):
-        seen.append((fixture, a, b, c))
+        calls.append((fixture, a, b, c))
 
     body(fixture="f")
-    assert seen == [("f", 1, 2, "x"), ("f", 1, 2, "y"), ("f", 3, 4, "x"), ("f", 3, 4, "y")]
+    assert calls == [("f", 1, 2, "x"), ("f", 1, 2, "y"), ("f", 3, 4, "x"), ("f", 3, 4, "y")]
 
 
 def test_a_failure_names_its_case():

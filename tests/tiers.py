@@ -22,11 +22,15 @@ SOAK_FACTOR = 20
 def examples(number):
     """Return the settings of a property test that tries `number` examples in the tier `all`.
 
-    Examples are the same in every run, except in `soak`, where they are drawn anew.
+    Examples are the same in every run, except in `soak`, where they are drawn again.
     """
-    tried = {"quick": max(FEWEST_EXAMPLES, number // QUICK_SHARE), "all": number, "soak": SOAK_FACTOR * number}[TIER]
+    max_examples = {
+        "quick": max(FEWEST_EXAMPLES, number // QUICK_SHARE),
+        "all": number,
+        "soak": SOAK_FACTOR * number,
+    }[TIER]
     return settings(
-        max_examples=tried,
+        max_examples=max_examples,
         deadline=None,
         derandomize=TIER != "soak",
         suppress_health_check=[HealthCheck.too_slow],
@@ -45,12 +49,12 @@ def tiered(cases, strength=2):
         return cases
     order = list(range(len(cases)))
     random.Random(0).shuffle(order)  # neighbours of a product share most of their values
-    covered, kept = set(), []
+    covered, chosen = set(), []
     for index in order:
         values = cases[index] if isinstance(cases[index], tuple) else (cases[index],)
         named = [(place, getattr(value, "__name__", None) or repr(value)) for place, value in enumerate(values)]
         new = set(combinations(named, min(strength, len(named)))) - covered
         if new:
             covered |= new
-            kept.append(index)
-    return [cases[index] for index in sorted(kept)]
+            chosen.append(index)
+    return [cases[index] for index in sorted(chosen)]

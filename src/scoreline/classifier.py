@@ -80,7 +80,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         The algorithm that minimises J. Keep "auto", except for streams ("spade", "stamp", "moments") and experiments.
         `list_solvers()` returns the names.
     risk : str, default="auto"
-        The convex surrogate R. Keep "auto", which takes the one that served the measure best in benchmarks. Name one to
+        The convex surrogate R. Keep "auto", which takes the one that was best for the measure in benchmarks. Name one to
         reproduce another tool, such as "logistic" or "squared_hinge". The one used is `risk_`.
     solver_params : dict, default=None
         Options of the solver. Most fits need none.
@@ -181,7 +181,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (1,)
         Intercept after the threshold was tuned: `predict` is decision_function > 0.
     uses_base_scores_ : bool
-        Whether scores of an existing model are to be added to those of this one.
+        Whether the model was trained with base scores, which its own scores are added to.
     trained_intercept_ : float
         Intercept that objective_ and gap_ belong to, before the threshold was tuned.
     calibration_ : ndarray of shape (2,)
@@ -213,7 +213,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     n_passes_ : float
         Passes over X: products with it, and its column statistics if it is scaled. The check for NaN is one more read.
     objective_, lower_bound_, gap_ : float
-        J at the solution, the lower bound of its minimum, and their difference. None for "moments", "spade" and "stamp".
+        J at the solution, a lower bound of the minimum of J, and their difference. None for "moments", "spade" and "stamp".
     moments_report_ : dict
         With solver="moments": predicted and empirical measure, and the shape of the scores of both classes.
     threshold_rank_error_ : float
@@ -226,9 +226,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         If X was a `StringOperator`: its options, with which `StringOperator(new_rows, **clf.string_features_)` makes the same
         features of other sequences.
     promise_ : Promise
-        With `guarantee` in measure_params: what is promised of new rows, from the random half of the rows that the fit held out
-        for it, or from those of `tune_threshold`. Where nothing can be promised, a warning says what would be needed, and no
-        row is flagged (for a floor of recall all rows are).
+        With `guarantee` in measure_params: what is promised about new rows. The promise is proved by a random half of the rows,
+        which `fit` holds out, or by the rows of `tune_threshold`. Where nothing can be promised, a warning says what would be
+        needed, and no row is flagged (with a floor of recall, all rows are flagged).
     history_ : dict of lists
         iteration, seconds, passes, objective, lower_bound: the best so far after each iteration. On a cluster also bytes, what
         has moved over the network so far. With early stopping also validation, the measure on the validation rows.
@@ -355,7 +355,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             elif self.probability:
                 self._calibrate(job, model, given.y)
             if held is not None:
-                self._promise(job, rows, held, model.left_out)
+                self._promise(job, rows, held, model.loo_scores)
             self.n_passes_ = job.rows.operator.n_passes - passes_before
         return self
 
@@ -367,7 +367,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         X : as in `fit`, of shape (m, p)
             Examples in rows.
         base_scores : array of m numbers, optional
-            Those of these rows, for a model that was trained on base scores.
+            Base scores of these rows, needed if the model was trained with base scores.
 
         Returns
         -------
@@ -394,13 +394,13 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         X : as in `fit`, of shape (m, p)
             Examples in rows.
         base_scores : array of m numbers, optional
-            Those of these rows, for a model that was trained on base scores.
+            Base scores of these rows, needed if the model was trained with base scores.
 
         Returns
         -------
         ndarray of shape (m,)
-            The classes; of X in Dask a Dask array, which is not computed yet; of X on a
-            device an array there, if they are numbers.
+            The classes. For X in Dask, a lazy Dask array. For X on a device, an array there if
+            the classes are numbers.
         """
         decision = self.decision_function(X, base_scores)
         if is_dask(decision):
@@ -418,33 +418,33 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
 
         P(classes_[1]) = 1 / (1 + exp(-(a z + b))), (a, b) = calibration_, a > 0, where z is X coef_ clipped to
         calibration_range_. Probabilities never contradict the ranking of the scores: scores outside of the range, and those
-        that round to the same number, have equal ones. `predict` goes by the threshold that serves the measure, not by 1/2.
+        that round to the same number, have equal ones. `predict` uses the threshold that was tuned for the measure, not 1/2.
 
         Parameters
         ----------
         X : as in `fit`, of shape (m, p)
             Examples in rows.
         base_scores : array of m numbers, optional
-            Those of these rows, for a model that was trained on base scores.
+            Base scores of these rows, needed if the model was trained with base scores.
 
         Returns
         -------
         ndarray of shape (m, 2)
-            P(classes_[0]) and P(classes_[1]); here, wherever X is.
+            P(classes_[0]) and P(classes_[1]), on the host wherever X is.
         """
         z = self._scored(X, base_scores=base_scores)[0]
         return sigmoid_of(self).probability(np.asarray(z, dtype=np.float64))
 
     @available_if(has_probabilities)
     def predict_log_proba(self, X: Any, base_scores: Any = None) -> FloatArray:
-        """Return the logarithms of `predict_proba`, which differ also where probabilities round to 1.
+        """Return the logarithms of `predict_proba`, which stay distinct where probabilities round to 1.
 
         Parameters
         ----------
         X : as in `fit`, of shape (m, p)
             Examples in rows.
         base_scores : array of m numbers, optional
-            Those of these rows, for a model that was trained on base scores.
+            Base scores of these rows, needed if the model was trained with base scores.
 
         Returns
         -------
@@ -460,7 +460,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         decision : array of m numbers
-            What `decision_function` gave.
+            The output of `decision_function`.
 
         Returns
         -------
@@ -491,7 +491,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of m weights, optional
             Rows count as often as their weight.
         base_scores : array of m numbers, optional
-            Those of these rows, for a model that was trained on base scores.
+            Base scores of these rows, needed if the model was trained with base scores.
         cost_fp, cost_fn : float or array of m floats, optional
             Cost of flagging each row if it is negative, and of missing it if it is positive, with measure="savings". As in
             `fit`.
@@ -530,7 +530,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of m weights, optional
             As in `fit`; class_weight is applied too.
         base_scores : array of m numbers, optional
-            Those of these rows, for a model that was trained on base scores.
+            Base scores of these rows, needed if the model was trained with base scores.
         cost_fp, cost_fn : float or array of m floats, optional
             As in `fit`.
 
@@ -571,13 +571,14 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         y : array of m labels
             Their classes.
         measure : str or Measure, default=None
-            What the threshold is to serve; None keeps the classifier's own measure. `score` goes on reporting that one.
+            The measure that the threshold is tuned for; None keeps the classifier's own measure. `score` continues to report
+            that one.
         measure_params : dict, default=None
             Parameters of a measure given by name.
         sample_weight : array of m weights, optional
             As in `fit`; class_weight is applied too.
         base_scores : array of m numbers, optional
-            Those of these rows, for a model that was trained on base scores.
+            Base scores of these rows, needed if the model was trained with base scores.
         cost_fp, cost_fn : float or array of m floats, optional
             As in `fit`, if the threshold is to serve "savings".
 
@@ -614,7 +615,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of m weights, optional
             Rows count as often as their weight.
         base_scores : array of m numbers, optional
-            Those of these rows, for a model that was trained on base scores.
+            Base scores of these rows, needed if the model was trained with base scores.
 
         Returns
         -------
@@ -824,7 +825,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if validation.held is not None:
             job.rows.operator._count(validation.rows_read / job.rows.operator.shape[0])
 
-    def _promise(self, job: Job, given: GivenRows, held: AnyArray, left_out: Any) -> None:
+    def _promise(self, job: Job, given: GivenRows, held: AnyArray, loo_scores: Any) -> None:
         """Take the threshold from the rows that were held out for it, and set `promise_`.
 
         Scores of training rows are too good to say which thresholds will pass, so leave-one-out scores do where there are any.
@@ -835,14 +836,14 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         weight = check_sample_weight(given.sample_weight, len(held))
         tested, design = (
             ScoredRows(given.sign[part], own[part], None if weight is None else weight[part])
-            for part, own in ((held, scores), (~held, scores if left_out is None else left_out))
+            for part, own in ((held, scores), (~held, scores if loo_scores is None else loo_scores))
         )
         self.__dict__.update(promised(measure, tested, self.trained_intercept_, design))
 
     def _calibrate(self, job: Job, model: Model, y: Any) -> None:
         """Learn the sigmoid from leave-one-out scores, or from five more fits."""
-        rows, center = ScoredRows(job.rows.sign, model.left_out, job.rows.copies), 0.0
-        if model.left_out is None:
+        rows, center = ScoredRows(job.rows.sign, model.loo_scores, job.rows.copies), 0.0
+        if model.loo_scores is None:
             risk = get_risk(self.risk_, job.plan.measure)
             rows, center = cross_fitted_scores(self, job.rows, y, risk)
         self.__dict__.update(calibration(rows, self.trained_intercept_ - center))

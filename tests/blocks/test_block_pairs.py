@@ -48,10 +48,12 @@ def check(z, y, weight, layout, widths=(0.0, 1e-9, 0.1, 5.0), curved=True):
         a, b = host.pair_sums(z, here, width, 0.5), space.pair_sums(blocks, there, width, 0.5)
         for name in ("smooth", "ramps", "hard"):
             assert getattr(b, name) == pytest.approx(getattr(a, name), rel=1e-12, abs=1e-13 * size), (name, width)
-        grad, doubt = np.asarray(b.grad), 1e-12 * other
+        grad, uncertainty = np.asarray(b.grad), 1e-12 * other
         if width > 0.0:  # a rounding of a score moves a pair on the ramp by as much over the width
-            doubt = doubt + 4.0 * np.spacing(np.abs(z).max() + 1.0) / width * host.pair_curvatures(z, here, width)
-        assert (np.abs(grad - a.grad) <= 0.5 * doubt).all(), width
+            uncertainty = uncertainty + 4.0 * np.spacing(np.abs(z).max() + 1.0) / width * host.pair_curvatures(
+                z, here, width
+            )
+        assert (np.abs(grad - a.grad) <= 0.5 * uncertainty).all(), width
         mass = float(np.abs(a.grad).sum())
         assert space.total(b.grad) == pytest.approx(grad.sum(), rel=0, abs=1e-12 * mass)
         assert space.dot(b.grad, blocks) == pytest.approx(grad @ z, rel=0, abs=1e-12 * float(np.abs(grad) @ np.abs(z)))

@@ -28,11 +28,11 @@ LAYOUTS = {
 }
 
 
-@for_each(["risk", "cut"], tiered(product(RISKS.values(), LAYOUTS), strength=1))
-def test_risks_are_those_of_the_host(risk, cut):
+@for_each(["risk", "split"], tiered(product(RISKS.values(), LAYOUTS), strength=1))
+def test_risks_are_those_of_the_host(risk, split):
     for seed in SEEDS:
         z, y, s = problem(seed)
-        layout = LAYOUTS[cut](len(z))
+        layout = LAYOUTS[split](len(z))
         for weight in (None, s):
             here = risk.prepare(y, weight)
             there = risk.prepare(in_blocks(layout, y), in_blocks(layout, weight), BlockSpace())

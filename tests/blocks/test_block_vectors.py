@@ -24,7 +24,7 @@ SPANS = {
 }
 
 
-every_cut = for_each("cut", SPANS)
+every_split = for_each("split", SPANS)
 
 X, Y = np.random.default_rng(0).standard_normal((2, N))
 K = np.random.default_rng(1).integers(0, 4, N)
@@ -68,9 +68,9 @@ ELEMENTWISE = {
 
 
 @for_each("name", ELEMENTWISE)
-@every_cut
-def test_elementwise_functions_are_numpys(name, cut):
-    layout = layout_of(SPANS[cut])
+@every_split
+def test_elementwise_functions_are_numpys(name, split):
+    layout = layout_of(SPANS[split])
     compute = ELEMENTWISE[name]
     with np.errstate(invalid="ignore"):
         expected = compute(X, Y, K)
@@ -85,9 +85,9 @@ def test_elementwise_functions_are_numpys(name, cut):
         assert len(got) == len(expected)
 
 
-@every_cut
-def test_numbers_are_numpys(cut):
-    layout = layout_of(SPANS[cut])
+@every_split
+def test_numbers_are_numpys(split):
+    layout = layout_of(SPANS[split])
     x, y, k = (BlockVector.of(layout, v) for v in (X, Y, K))
     for blocks, here in ((x, X), (k, K), (x > 0, X > 0), (x[k > 1], X[K > 1])):
         # Sums of 23 terms in another order: a few roundings of the sum of magnitudes.
@@ -110,10 +110,10 @@ def test_numbers_are_numpys(cut):
         assert a @ b == pytest.approx(np.asarray(a) @ np.asarray(b), rel=0, abs=1e-14 * N)
 
 
-@every_cut
-def test_counts_are_numpys(cut):
+@every_split
+def test_counts_are_numpys(split):
     """The parts of a vector need not have the same largest entry."""
-    layout = layout_of(SPANS[cut])
+    layout = layout_of(SPANS[split])
     x, k = BlockVector.of(layout, np.abs(X)), BlockVector.of(layout, K)
     assert np.array_equal(np.bincount(k, None, 6), np.bincount(K, None, 6))
     assert np.array_equal(np.bincount(k, minlength=9), np.bincount(K, minlength=9))
@@ -123,10 +123,10 @@ def test_counts_are_numpys(cut):
         np.testing.assert_allclose(got, np.bincount(K, np.abs(X)), rtol=1e-14)
 
 
-@every_cut
-def test_other_functions_bring_all_entries_here(cut, caplog):
+@every_split
+def test_other_functions_bring_all_entries_here(split, caplog):
     """Correct, at a price that is logged."""
-    layout = layout_of(SPANS[cut])
+    layout = layout_of(SPANS[split])
     x, y = BlockVector.of(layout, X), BlockVector.of(layout, Y)
     with caplog.at_level(logging.INFO, "scoreline"):
         assert np.median(x) == np.median(X)
@@ -153,9 +153,9 @@ def test_arrays_come_in_the_order_of_the_rows():
     assert isinstance(as_vector([1, 2]), np.ndarray)
 
 
-@every_cut
-def test_adding_in_place_makes_another_vector(cut):
-    layout = layout_of(SPANS[cut])
+@every_split
+def test_adding_in_place_makes_another_vector(split):
+    layout = layout_of(SPANS[split])
     x = BlockVector.of(layout, X)
     before, known = x, x.sum()
     x += 1.0
@@ -167,9 +167,9 @@ def test_adding_in_place_makes_another_vector(cut):
     assert before.copy() is before
 
 
-@every_cut
-def test_wrong_use_is_refused(cut):
-    layout = layout_of(SPANS[cut])
+@every_split
+def test_wrong_use_is_refused(split):
+    layout = layout_of(SPANS[split])
     x, k = BlockVector.of(layout, X), BlockVector.of(layout, K)
     with pytest.raises(TypeError, match=r"numpy\.where"):
         x[x > 0] = 1.0
@@ -210,9 +210,9 @@ def test_vectors_of_other_rows_do_not_mix():
     same_as(x + BlockVector.of(layout_of(SPANS["three parts"]), Y), X + Y)
 
 
-@every_cut
-def test_repr_says_where(cut):
-    layout = layout_of(SPANS[cut])
+@every_split
+def test_repr_says_where(split):
+    layout = layout_of(SPANS[split])
     assert repr(BlockVector.of(layout, X)) == f"BlockVector({layout.n_parts} parts on {layout.n_workers} workers)"
 
 
@@ -242,14 +242,14 @@ def test_described_vectors_are_computed_once_in_a_task_and_then_kept():
     assert calls.count == 3, "once for each part, though it is read three times"
     layout.gather(np.sum, twice)
     assert calls.count == 6, "nothing was kept"
-    kept = BlockVector(layout, layout.each(np.copy, x, keep=True))
+    stored = BlockVector(layout, layout.each(np.copy, x, keep=True))
     assert calls.count == 9, "another task that leaves a vector behind keeps what was read before"
     assert made.refs is not None
     assert twice.refs is not None
     assert twice.recipe is None
     same_as(twice, (X + 1.0) * 3.0)
     same_as(made, X + 1.0)
-    same_as(kept, X)
+    same_as(stored, X)
     assert calls.count == 9
     assert made.computed() is made
     assert calls.count == 9
@@ -274,35 +274,35 @@ def test_dropped_vectors_are_released():
     x = BlockVector.of(layout, X)
     made = x * 2.0
     layout.gather(np.sum, made)  # noted, for the next task that keeps
-    seen = weakref.ref(made)
+    alive = weakref.ref(made)
     del made
     gc.collect()
-    assert seen() is None
+    assert alive() is None
     assert not layout._read
     layout.each(np.copy, x, keep=True)
 
     source = x + 1.0
-    made, seen = (source * 2.0).computed(), weakref.ref(source)
+    made, alive = (source * 2.0).computed(), weakref.ref(source)
     del source
     gc.collect()
-    assert seen() is None, "a vector that is there does not need what it was made of"
+    assert alive() is None, "a vector that is there does not need what it was made of"
     same_as(made, (X + 1.0) * 2.0)
 
 
 def test_iterations_release_the_scores_before_them():
     space, layout = BlockSpace(), layout_of(SPANS["three parts"])
     labels = space.labels(BlockVector.of(layout, np.where(X > 0, 1, -1)))
-    scores, step, seen = BlockVector.of(layout, X), BlockVector.of(layout, Y), []
+    scores, step, alive = BlockVector.of(layout, X), BlockVector.of(layout, Y), []
     for _ in range(5):
         scores = space.combine(1.0, scores, 0.5, step)
         sums = space.point_sums("logistic", scores, labels)
         expected = float(np.asarray(sums.grad) @ np.asarray(step))
         assert space.dot(sums.grad, step) == pytest.approx(expected, rel=1e-13, abs=1e-15)
         sums.grad.computed()
-        seen.append(weakref.ref(scores))
+        alive.append(weakref.ref(scores))
     del sums
     gc.collect()
-    assert [ref() is not None for ref in seen] == [False, False, False, True, True], "this one and what it is made of"
+    assert [ref() is not None for ref in alive] == [False, False, False, True, True], "this one and what it is made of"
 
 
 def test_known_numbers_cost_no_round():
@@ -389,10 +389,10 @@ def test_tasks_do_not_warn():
         assert np.isinf(np.exp(BlockVector.of(layout, 1e3 * np.abs(X) + 1e3))).all()
 
 
-@every_cut
-def test_nan_is_seen_by_extremes(cut):
+@every_split
+def test_nan_is_seen_by_extremes(split):
     """Whichever part has it, as in NumPy."""
-    layout = layout_of(SPANS[cut])
+    layout = layout_of(SPANS[split])
     for row in (0, 4, N - 1):
         values = X.copy()
         values[row] = np.nan

@@ -20,7 +20,7 @@ from scoreline.testing import check_operator
 from tiers import tiered
 
 N, P = 53, 9
-CUTS = {
+SPLITS = {
     "one part": [((0, N),)],
     "uneven": [((0, 1),), ((1, 30),), ((30, 32),), ((32, N),)],
     "out of order": [((40, N), (3, 9)), ((9, 40),), ((0, 1), (1, 3))],
@@ -95,17 +95,17 @@ def stacked(X, spans, make):
 KINDS = {"parts": in_parts, "stacked": stacked}
 
 
-def made(kind, X, cut, storage, folders):
+def made(kind, X, split, storage, folders):
     def make(rows):
         return STORAGES[storage](rows, folders() if "mapped" in storage else None)
 
-    return KINDS[kind](X, CUTS[cut], make)
+    return KINDS[kind](X, SPLITS[split], make)
 
 
-@for_each(["kind", "storage", "cut"], tiered(product(KINDS, STORAGES, CUTS)))
-def test_contract(kind, storage, cut, folders):
+@for_each(["kind", "storage", "split"], tiered(product(KINDS, STORAGES, SPLITS)))
+def test_contract(kind, storage, split, folders):
     X = rows_of(np.float32 if "32" in storage else np.float64)
-    operator = made(kind, X, cut, storage, folders)
+    operator = made(kind, X, split, storage, folders)
     assert operator.scores == ("blocks" if kind == "parts" else "host")
     assert operator.capabilities == {"row_blocks", "statistics"}
     check_operator(operator, X.astype(np.float64))
@@ -135,13 +135,13 @@ WRAPPERS = {
 
 
 @for_each(
-    ["name", "kind", "storage", "cut"],
+    ["name", "kind", "storage", "split"],
     tiered(product(WRAPPERS, KINDS, ["dense", "csr", "float32"], ["uneven", "out of order", "many"])),
 )
-def test_wrappers_keep_the_contract(name, kind, storage, cut, folders):
+def test_wrappers_keep_the_contract(name, kind, storage, split, folders):
     X = rows_of(np.float32 if "32" in storage else np.float64)
     wrap, apply = WRAPPERS[name]
-    operator = wrap(made(kind, X, cut, storage, folders))
+    operator = wrap(made(kind, X, split, storage, folders))
     # Mean and deviation are sums themselves, of 53 terms, and columns are centred by them: a few roundings more.
     check_operator(operator, apply(X.astype(np.float64)), rtol=1e-12 if "standard" not in name else 4e-12)
     before, inner = operator.n_passes, operator.inner.n_passes
@@ -158,16 +158,16 @@ def far(dtype=np.float64):
 
 
 @for_each(
-    ["cut", "kind", "storage", "intercept"],
+    ["split", "kind", "storage", "intercept"],
     tiered(product(["uneven", "out of order", "many"], KINDS, ["dense", "csr", "mapped"], [False, True])),
 )
-def test_standard_scaling_of_columns_far_from_zero(cut, kind, storage, intercept, folders):
+def test_standard_scaling_of_columns_far_from_zero(split, kind, storage, intercept, folders):
     """Squares are taken after centring, where the rows are: a difference of squares of 1e6 would leave four digits.
 
     Mean and deviation are compared with those of longdouble; both keep what X has, 1e6 * 2^-53 = 1e-10 of a deviation.
     """
     X = far()
-    operator = scaled(made(kind, X, cut, storage, folders), "standard")
+    operator = scaled(made(kind, X, split, storage, folders), "standard")
     exact = X.astype(np.longdouble)
     mean, deviation = exact.mean(axis=0), exact.std(axis=0)
     np.testing.assert_allclose(operator.center, mean.astype(float), rtol=4e-16)
@@ -202,14 +202,14 @@ def test_standard_scaling_of_columns_far_from_zero(cut, kind, storage, intercept
     np.testing.assert_allclose(np.asarray(operator.diagonal_leverages(diagonal, weight)), own, rtol=1e-12)
 
 
-@for_each(["far_away", "kind", "cut"], tiered(product([False, True], KINDS, CUTS)))
-def test_moments_and_statistics_are_those_of_one_matrix(far_away, kind, cut, folders):
+@for_each(["far_away", "kind", "split"], tiered(product([False, True], KINDS, SPLITS)))
+def test_moments_and_statistics_are_those_of_one_matrix(far_away, kind, split, folders):
     """Parts are merged as Chan, Golub and LeVeque do: nothing is lost far from 0, and 18 parts make a tree."""
     X = far() if far_away else rows_of()
     y = np.where(np.random.default_rng(3).random(N) < 0.3, 1, -1).astype(np.int8)
     y[:9] = 1  # parts without a class
     weights = np.random.default_rng(4).integers(0, 3, N).astype(float)
-    one, operator = as_operator(X), made(kind, X, cut, "dense", folders)
+    one, operator = as_operator(X), made(kind, X, split, "dense", folders)
     for weight in (None, weights):
         a, b = one.class_moments(y, weight), operator.class_moments(y, weight)
         for side in ("positive", "negative"):
@@ -238,25 +238,25 @@ def test_moments_and_statistics_are_those_of_one_matrix(far_away, kind, cut, fol
 
 
 @for_each(
-    ["kind", "storage", "cut", "value"], tiered(product(KINDS, ["dense", "csr"], CUTS, [np.nan, np.inf, -np.inf]))
+    ["kind", "storage", "split", "value"], tiered(product(KINDS, ["dense", "csr"], SPLITS, [np.nan, np.inf, -np.inf]))
 )
-def test_inspect_names_the_row_of_x(kind, storage, cut, value, folders):
+def test_inspect_names_the_row_of_x(kind, storage, split, value, folders):
     """Of whole X, whichever part, span and piece has it; of several one of them, and the first where parts are in order."""
     for row in (0, 2, 5, 30, 31, 39, 40, N - 1):
         X = rows_of()
         X[row, 4] = value
-        operator = made(kind, X, cut, storage, folders)
+        operator = made(kind, X, split, storage, folders)
         assert operator.inspect() == (row, 4)
         assert operator.largest is None
     X[7, 2] = value
-    place = made(kind, X, cut, storage, folders).inspect()
-    assert place == (7, 2) or (place == (N - 1, 4) and cut == "out of order")
+    place = made(kind, X, split, storage, folders).inspect()
+    assert place == (7, 2) or (place == (N - 1, 4) and split == "out of order")
 
 
-@for_each(["kind", "cut", "storage"], tiered(product(KINDS, CUTS, ["dense", "csr", "mapped csr"])))
-def test_blocks_cross_parts(kind, cut, storage, folders):
+@for_each(["kind", "split", "storage"], tiered(product(KINDS, SPLITS, ["dense", "csr", "mapped csr"])))
+def test_blocks_cross_parts(kind, split, storage, folders):
     X = rows_of()
-    operator = made(kind, X, cut, storage, folders)
+    operator = made(kind, X, split, storage, folders)
     for start, stop in ((0, 1), (0, N), (2, 4), (8, 41), (29, 33), (N - 1, N)):
         block = operator._block(start, stop)
         assert sp.issparse(block) == ("csr" in storage)
@@ -266,7 +266,7 @@ def test_blocks_cross_parts(kind, cut, storage, folders):
 @for_each("kind", KINDS)
 def test_dense_and_sparse_pieces_together(kind):
     X, kinds = rows_of(), iter([np.asarray, sp.csr_array] * 3)
-    operator = KINDS[kind](X, CUTS["out of order"], lambda rows: as_operator(next(kinds)(rows)))
+    operator = KINDS[kind](X, SPLITS["out of order"], lambda rows: as_operator(next(kinds)(rows)))
     assert not operator.stores_zeros
     check_operator(operator, X)
 
@@ -275,7 +275,7 @@ def test_dense_and_sparse_pieces_together(kind):
 def test_facts_are_means_over_the_rows(kind):
     X = rows_of()
     dense, sparse = (
-        KINDS[kind](X, CUTS["uneven"], make) for make in (as_operator, lambda A: as_operator(sp.csr_array(A)))
+        KINDS[kind](X, SPLITS["uneven"], make) for make in (as_operator, lambda A: as_operator(sp.csr_array(A)))
     )
     assert dense.stores_zeros
     assert not sparse.stores_zeros
@@ -289,7 +289,7 @@ def test_facts_are_means_over_the_rows(kind):
 def test_pieces_must_have_the_same_columns(kind):
     widths = iter([5, 4, 5, 5])
     with pytest.raises(ValueError, match=r"\[4, 5\] columns"):
-        KINDS[kind](rows_of(), CUTS["uneven"], lambda rows: as_operator(rows[:, : next(widths)]))
+        KINDS[kind](rows_of(), SPLITS["uneven"], lambda rows: as_operator(rows[:, : next(widths)]))
 
 
 def test_inspect_of_pieces_that_learn_nothing():
@@ -306,7 +306,7 @@ def test_inspect_of_pieces_that_learn_nothing():
 
 def test_vectors_in_the_blocks_of_x():
     X = rows_of()
-    operator = in_parts(X, CUTS["out of order"], as_operator)
+    operator = in_parts(X, SPLITS["out of order"], as_operator)
     u = np.random.default_rng(0).standard_normal(N)
     blocks = BlockVector.of(operator.layout, u)
     assert np.array_equal(operator.rmatvec(blocks), operator.rmatvec(u))
@@ -318,8 +318,8 @@ def test_vectors_in_the_blocks_of_x():
     assert isinstance(z, BlockVector)
     np.testing.assert_allclose(operator.rmatvec(z * 2.0), 2.0 * X.T @ (X @ np.ones(P)), rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(np.asarray(operator.row_norms()), np.linalg.norm(X, axis=1), rtol=1e-14)
-    other = BlockVector.of(layout_of(CUTS["uneven"]), u)
-    with pytest.raises(ValueError, match="u lies in other blocks than X"):
+    other = BlockVector.of(layout_of(SPLITS["uneven"]), u)
+    with pytest.raises(ValueError, match="u is divided into other blocks than X"):
         operator.rmatvec(other)
     for wrong in (u[1:], np.ones((N, 2))):
         with pytest.raises(ValueError, match=r"sign has shape .* expected \(53,\)"):
@@ -328,10 +328,10 @@ def test_vectors_in_the_blocks_of_x():
         operator.matvec_rows(np.ones(P), np.arange(3))
 
 
-@for_each("cut", ["uneven", "many"])
-def test_bytes_of_products(cut):
+@for_each("split", ["uneven", "many"])
+def test_bytes_of_products(split):
     """Coefficients go to every part and come back from it, or in a tree from every worker; n scores never do."""
-    operator = in_parts(rows_of(), CUTS[cut], as_operator)
+    operator = in_parts(rows_of(), SPLITS[split], as_operator)
     cluster, parts = operator.layout.cluster, operator.layout.n_parts
     before = operator.traffic
     z = operator.matvec(np.ones(P))
@@ -344,7 +344,7 @@ def test_bytes_of_products(cut):
 
 def test_a_part_may_be_wrapped_where_it_is():
     X = rows_of()
-    operator = in_parts(X, CUTS["out of order"], as_operator)
+    operator = in_parts(X, SPLITS["out of order"], as_operator)
     check_operator(
         operator.wrap_parts(functools.partial(ScaledOperator, scale=SCALE, center=CENTER)), (X - CENTER) * SCALE
     )

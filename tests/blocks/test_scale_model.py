@@ -95,9 +95,9 @@ def test_bytes_of_evaluations(shape, risk, parents):
         z = BlockSpace().combine(1.0, z, 0.1, operator.matvec(np.ones(P)))
     moved, _ = counted(operator, lambda: made.evaluate(z, 0.1 / made.ramp_scale))
     if risk == "prbep":
-        looks = looks_of(operator.layout.cluster.replies)
-        assert moved == model.prbep_bytes(N, shape, looks, parents)
-        assert all(len(kind) <= 2 for kind in looks)
+        rounds = rounds_of(operator.layout.cluster.replies)
+        assert moved == model.prbep_bytes(N, shape, rounds, parents)
+        assert all(len(kind) <= 2 for kind in rounds)
         assert moved <= model.prbep_bytes(N, shape, None, parents)
         return
     problem = model.Problem(N, P, POSITIVES)
@@ -108,13 +108,13 @@ def test_bytes_of_evaluations(shape, risk, parents):
     assert (len(operator.layout.cluster.replies), operator.layout.cluster.tasks) == (rounds, tasks)
 
 
-def looks_of(replies):
+def rounds_of(replies):
     """Return what rounds of k-section sent: for the bias, for the shift."""
     found = []
     for kind in (Inside, Kinks):
         rounds = [parts for parts in replies if isinstance(parts[0], kind)]
         sizes = [sum(np.size(a) for part in parts for a in part if isinstance(a, np.ndarray)) for parts in rounds]
-        found.append([model.Look(size, 1) for size in sizes])
+        found.append([model.Round(size, 1) for size in sizes])
     return found
 
 
@@ -139,8 +139,8 @@ def test_bytes_of_moments_and_the_look_through_x(shape):
 def test_bytes_of_an_iteration_are_the_sum_of_its_parts():
     problem, shape = model.Problem(5e6, 50, 5e4), model.Shape(2)
     assert model.evaluation_bytes("roc_area", problem, shape) <= 8 * problem.rows / 20
-    whole = model.iteration_bytes("roc_area", problem, shape, evaluations=2)
-    assert whole > 2 * model.roc_bytes(5e4, shape)
+    total = model.iteration_bytes("roc_area", problem, shape, evaluations=2)
+    assert total > 2 * model.roc_bytes(5e4, shape)
     assert model.gathered_bytes(5e6) == 8e7
 
 

@@ -1,6 +1,6 @@
 """docs/command_line.md is what happens: every command is run, and its output compared with what stands there.
 
-`python tests/cli/test_command_line_page.py` writes the outputs anew, with what differs between machines elided.
+`python tests/cli/test_command_line_page.py` writes the outputs again, with what differs between machines elided.
 """
 
 import contextlib

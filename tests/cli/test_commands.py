@@ -143,8 +143,8 @@ def test_operating_points_state_their_target(scoreline, as_json, folder, measure
     limit = float(param.partition("=")[2])
     tp, fp, fn, tn = found["counts"].values()
     values = {"recall_at_precision": (tp, tp + fp), "precision_at_recall": (tp, tp + fn), "tpr_at_fpr": (fp, fp + tn)}
-    part, whole = values[measure]
-    met = part <= limit * whole if measure == "tpr_at_fpr" else whole > 0 and part >= limit * whole
+    hits, total = values[measure]
+    met = hits <= limit * total if measure == "tpr_at_fpr" else total > 0 and hits >= limit * total
     assert ("the target is missed" in out) == (not met)
     shown = as_json("info", "point.npz")
     assert (shown["target"], shown["measure"]) == (label, measure)

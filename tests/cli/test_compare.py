@@ -87,28 +87,28 @@ def test_logistic_regression_is_what_scikit_learn_gives(cancer, found):
             return roc_auc_score(truth, model.decision_function(scaler.transform(held)))
 
         folds = list(StratifiedKFold(5, shuffle=True, random_state=3 + split).split(A, a))
-        tried = [np.mean([auc(A[i], a[i], A[j], a[j], alpha) for i, j in folds]) for alpha in (1e-2, 1e-4)]
-        alpha = (1e-2, 1e-4)[int(np.argmax(np.round(tried, 12)))]  # roc_auc_score rounds: equal areas differ by 1e-16
+        means = [np.mean([auc(A[i], a[i], A[j], a[j], alpha) for i, j in folds]) for alpha in (1e-2, 1e-4)]
+        alpha = (1e-2, 1e-4)[int(np.argmax(np.round(means, 12)))]  # roc_auc_score rounds: equal areas differ by 1e-16
         assert plain.alphas[split] == alpha
         assert plain.values[split] == pytest.approx(auc(A, a, B, b, alpha), abs=1e-9)
 
 
 def test_every_model_is_trained_and_tested_on_the_same_rows(cancer, monkeypatch):
-    seen = {}
+    calls_by_name = {}
     original = module.Trial.run
 
     def spy(trial, contender, part):
         rows = [part.X, part.X_test, part.y, part.y_test, *(rows for fold in part.folds for rows in fold)]
-        seen.setdefault(contender.name, []).append(
+        calls_by_name.setdefault(contender.name, []).append(
             (*(each.tobytes() for each in rows), trial.random_state, trial.scaling, tuple(trial.grid))
         )
         return original(trial, contender, part)
 
     monkeypatch.setattr(module.Trial, "run", spy)
     compare(*cancer, "f1", solvers=["smoothed"], splits=2, alphas=(1e-2, 1e-3))
-    assert len(seen) == 6
-    assert len({tuple(calls) for calls in seen.values()}) == 1
-    first, second = next(iter(seen.values()))
+    assert len(calls_by_name) == 6
+    assert len({tuple(calls) for calls in calls_by_name.values()}) == 1
+    first, second = next(iter(calls_by_name.values()))
     assert first[:4] != second[:4]
 
 
@@ -180,7 +180,7 @@ def test_the_same_seed_gives_the_same_values(cancer, found):
     assert [c.values for c in other.contenders] != [c.values for c in found.contenders]
 
 
-def judged(found, *contenders):
+def verdict_of(found, *contenders):
     """Return the verdict on contenders given as (name, kind, values)."""
     made = [
         Contender(name, kind, values=list(values), seconds=[1.0] * len(values)) for name, kind, values in contenders
@@ -196,7 +196,7 @@ def judged(found, *contenders):
 def test_verdicts(found, shift, kind, words):
     values = [0.7, 0.8, 0.75]
     ours = [v + shift for v in values]
-    made, sentence, got, _, trees = judged(found, ("scoreline a, b", OURS, ours), (PLAIN, BASELINE, values))
+    made, sentence, got, _, trees = verdict_of(found, ("scoreline a, b", OURS, ours), (PLAIN, BASELINE, values))
     assert got == kind
     assert words in sentence
     assert trees is None
@@ -208,7 +208,7 @@ def test_verdicts(found, shift, kind, words):
 def test_the_verdict_is_about_the_best_method(found):
     base = np.array([0.70, 0.80, 0.75, 0.72, 0.78])
     noise = np.array([0.01, -0.01, 0.0, 0.01, -0.01])
-    made, sentence, kind, _, _ = judged(
+    made, sentence, kind, _, _ = verdict_of(
         found,
         ("scoreline first, a", OURS, base + noise),
         ("scoreline second, b", OURS, base + 0.06 + noise / 2),
@@ -259,7 +259,7 @@ def test_chance_rarely_makes_the_best_of_several_methods_differ(methods):
 def test_boosted_trees_have_a_sentence_of_their_own(found, shift, wins, words):
     base = np.array([0.70, 0.80, 0.75, 0.72, 0.78])
     noise = np.array([0.002, -0.002, 0.0, 0.001, -0.001])
-    _, _, kind, sentence, trees_win = judged(
+    _, _, kind, sentence, trees_win = verdict_of(
         found,
         ("scoreline a, b", OURS, base + 0.05 + noise),
         (PLAIN, BASELINE, base),
@@ -313,12 +313,13 @@ def test_the_threshold_of_trees_is_tuned_for_count_based_measures_only(cancer):
 def test_trees_are_left_out_for_many_sparse_features_and_that_is_said(features):
     rng = np.random.default_rng(0)
     X = sp.random_array((60, features), density=0.1, format="csr", random_state=rng)
-    y, told = rng.integers(0, 2, 60), []
-    found = compare(X, y, splits=2, alphas=(1e-2,), note=told.append)
+    y, notes = rng.integers(0, 2, 60), []
+    found = compare(X, y, splits=2, alphas=(1e-2,), note=notes.append)
     assert (found.trees_win is None) == (features > 1000)
     assert [c.kind for c in found.contenders].count(TREES) == (features <= 1000)
-    assert (told == found.notes == ["Boosted trees are left out: they need dense data, and there are 1,001 sparse features (at "
-            "most 1,000 are converted)."]) == (features > 1000)  # fmt: skip
+    reason = "they need dense data, and there are 1,001 sparse features (at most 1,000 are converted)."
+    assert notes == found.notes
+    assert (notes == [f"Boosted trees are left out: {reason}"]) == (features > 1000)
 
 
 @for_each("solvers", [None, ["stamp"]])
@@ -468,11 +469,11 @@ def test_the_train_command_trains_the_method_of_the_verdict(measure, extra, as_j
     """
     compared = []
 
-    def noted(*args, **options):
+    def recording(*args, **options):
         compared.append((args[:2], compare(*args, **options)))
         return compared[0][1]
 
-    monkeypatch.setattr("scoreline.cli.compare.compare", noted)
+    monkeypatch.setattr("scoreline.cli.compare.compare", recording)
     lines = (folder / "payments.csv").read_text().splitlines()
     (folder / "x.csv").write_text("\n".join(f"{line},{'-x' if k == 0 else k}" for k, line in enumerate(lines)) + "\n")
     given = ("x.csv", "--label", "outcome", "--positive", "fraud", "--measure", measure, "--splits", "2", *extra)
@@ -506,18 +507,18 @@ def test_a_sample_is_announced(scoreline, as_json, folder):
     assert "200 of 300" in page
     found = as_json(*given)
     assert (found["rows"], found["rows_used"], found["notes"]) == (300, 200, [line])
-    whole = as_json(*given[:-1], 300)
-    assert (whole["rows"], whole["rows_used"], whole["notes"]) == (300, 300, [])
+    full = as_json(*given[:-1], 300)
+    assert (full["rows"], full["rows_used"], full["notes"]) == (300, 300, [])
 
 
 def test_the_time_limit_ends_the_splits(cancer, monkeypatch):
     clock = iter(np.arange(1e6))
     monkeypatch.setattr(module, "_now", lambda: float(next(clock)))
-    told = []
+    messages = []
     monkeypatch.setattr(module, "_seconds_per_split", lambda *_: 0.0)
-    few = compare(*cancer, splits=9, alphas=(1e-2,), max_time=1.0, note=told.append)
+    few = compare(*cancer, splits=9, alphas=(1e-2,), max_time=1.0, note=messages.append)
     assert (few.splits, few.splits_planned) == (2, 9)
-    assert told == few.notes == ["Only 2 of 9 splits were taken, because of max_time=1."]
+    assert messages == few.notes == ["Only 2 of 9 splits were run, because of max_time=1."]
     assert all(len(c.values) == 2 for c in few.contenders)
     clock = iter(np.arange(1e6))
     assert compare(*cancer, splits=3, alphas=(1e-2,), max_time=1e5).splits == 3
@@ -530,9 +531,9 @@ def test_the_estimated_time_is_told_beforehand(cancer, monkeypatch, seconds, wor
     events = []
     monkeypatch.setattr(module, "_seconds_per_split", lambda *_: seconds)
     compare(*cancer, splits=2, alphas=(1e-2,), note=events.append, progress=lambda done, *_: events.append(done))
-    told = [k for k, event in enumerate(events) if isinstance(event, str)]
-    assert [events[k] for k in told] == ([f"This will take {words}: 2 splits of 4 models."] if words else [])
-    assert not any(events[:1] + events[: max(told, default=0)][:1]), "it comes before the first fit"
+    messages = [k for k, event in enumerate(events) if isinstance(event, str)]
+    assert [events[k] for k in messages] == ([f"This will take {words}: 2 splits of 4 models."] if words else [])
+    assert not any(events[:1] + events[: max(messages, default=0)][:1]), "it comes before the first fit"
 
 
 def test_the_estimate_follows_the_number_of_rows_models_and_alphas(monkeypatch):
@@ -623,7 +624,7 @@ def test_scaling_for_heavy_tails_is_that_of_all_linear_models(scaling):
 
 @pytest.mark.slow
 def test_the_grid_of_the_baselines_is_widened_at_its_edge():
-    """A feature of size 1e-3 beside one of size 1 needs a penalty far below 1e-6 where nothing is scaled."""
+    """A feature of size 1e-3 compared with one of size 1 needs a penalty far below 1e-6 where nothing is scaled."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((400, 2))
     y = Z @ [1.0, 2.0] + 0.3 * rng.standard_normal(400) > 0.0

@@ -49,13 +49,13 @@ def test_what_is_missing_and_wrong_is_said(monkeypatch, capsys):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     monkeypatch.setenv("SCORELINE_DATA", str(Path("~/secret").expanduser()))
     assert main(["doctor"]) == 0
-    said = capsys.readouterr().out
-    assert "missing: pip install 'scoreline[cli]'" in said
-    assert "missing: pip install 'scoreline[onnx]'" in said
-    assert "NUMBA_DISABLE_JIT is set" in said
-    assert "set NUMBA_CACHE_DIR" in said
-    assert "not writable" in said
-    assert "  ~/secret" in said
+    output = capsys.readouterr().out
+    assert "missing: pip install 'scoreline[cli]'" in output
+    assert "missing: pip install 'scoreline[onnx]'" in output
+    assert "NUMBA_DISABLE_JIT is set" in output
+    assert "set NUMBA_CACHE_DIR" in output
+    assert "not writable" in output
+    assert "  ~/secret" in output
 
 
 def test_a_damaged_package_is_a_finding(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""What `info` says about data, beside counts by plain Python."""
+"""What `info` says about data, compared with counts by plain Python."""
 
 from collections import defaultdict
 from itertools import product

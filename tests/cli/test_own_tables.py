@@ -170,7 +170,7 @@ def test_text_without_columns_has_no_key(scoreline, folder):
 
 
 def test_words_of_the_library_become_options():
-    for said, told in (
+    for text, expected in (
         ("pass drop=['a', 'b c'] or missing=['?']", "pass --drop 'a,b c' or --missing '?'"),
         ("impute='mean', or label='y'; n=3", "--impute mean, or --label y; n=3"),
         ("drop=('a',) and missing=[...], or separator=...", "--drop a and --missing, or --separator"),
@@ -183,4 +183,4 @@ def test_words_of_the_library_become_options():
         ("Raise max_iter; change test_share", "Raise --max-iter; change --test-share"),
         ("in.put/label=3/x.csv, 'test_share', my_max_iter", "in.put/label=3/x.csv, 'test_share', my_max_iter"),
     ):
-        assert as_options(said) == told
+        assert as_options(text) == expected

@@ -173,10 +173,10 @@ def test_kill_and_run_again_ends_with_the_same_bits(begun, folder, large):
     process.wait(PATIENCE)
     assert not (folder / "killed.npz").exists()
     assert begun(*fit, "--out", "killed.npz", "--checkpoint", "killed.ckpt").wait(PATIENCE) == 0
-    whole, killed = load_model(folder / "whole.npz"), load_model(folder / "killed.npz")
-    assert np.array_equal(whole.coef_, killed.coef_)
-    assert np.array_equal(whole.intercept_, killed.intercept_)
-    assert whole.n_iter_ == killed.n_iter_
+    uninterrupted, killed = load_model(folder / "whole.npz"), load_model(folder / "killed.npz")
+    assert np.array_equal(uninterrupted.coef_, killed.coef_)
+    assert np.array_equal(uninterrupted.intercept_, killed.intercept_)
+    assert uninterrupted.n_iter_ == killed.n_iter_
 
 
 @pytest.fixture

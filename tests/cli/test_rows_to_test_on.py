@@ -63,10 +63,10 @@ def test_options_are_for_the_test_table_if_a_folder_is_trained_on(files, as_json
     assert reached_by(as_json, "marked", "--test", "renamed.csv", *given) == pytest.approx(expected)
     code, _, err = scoreline("train", "marked", "--test", "today.csv", "--drop", "night")
     assert code == 1
-    assert "--drop was settled when marked was converted" in err
+    assert "--drop was chosen when marked was converted" in err
     code, _, err = scoreline("train", "marked", *LABEL)
     assert code == 1
-    assert "--label was settled when marked was converted" in err
+    assert "--label was chosen when marked was converted" in err
 
 
 @for_each("training", ["plain", "marked"])

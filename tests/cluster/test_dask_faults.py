@@ -72,17 +72,17 @@ def test_all_workers_may_die_one_after_another(client):
     with_workers(client)
     y, X = truth(), as_operator(there())
     quiet = fitted(X, y)
-    seen = []
+    iterations = []
 
     def kill(now):
         if now.iteration in (2, 5):
             pids = sorted(client.run(os.getpid).items())
-            os.kill(pids[len(seen) % len(pids)][1], signal.SIGKILL)
-            seen.append(now.iteration)
+            os.kill(pids[len(iterations) % len(pids)][1], signal.SIGKILL)
+            iterations.append(now.iteration)
             with_workers(client)
 
     disturbed = fitted(X, y, callbacks=[kill])
-    assert seen == [2, 5]
+    assert iterations == [2, 5]
     np.testing.assert_array_equal(disturbed.coef_, quiet.coef_)
 
 
@@ -176,5 +176,5 @@ def test_a_client_that_is_killed_leaves_a_checkpoint(client, tmp_path):
     assert not (tmp_path / "killed.npy").exists()
     assert (tmp_path / "killed.ckpt").exists()
     subprocess.run(script("killed", False), check=True, timeout=1800)
-    killed, whole = (np.load(tmp_path / f"{name}.npy") for name in ("killed", "whole"))
-    np.testing.assert_allclose(killed, whole, rtol=0, atol=1e-12 * np.abs(whole).max())  # sums in another order
+    killed, complete = (np.load(tmp_path / f"{name}.npy") for name in ("killed", "whole"))
+    np.testing.assert_allclose(killed, complete, rtol=0, atol=1e-12 * np.abs(complete).max())  # sums in another order

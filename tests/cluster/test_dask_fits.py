@@ -232,10 +232,10 @@ def test_scores_stay_on_the_workers(client):
 def test_row_methods_send_workers_only_what_can_be_sent(client, solver, measure):
     """Those who watch a run (a model for Ctrl-C, early stopping, callbacks) stay here: they could not be pickled."""
     X, y, blocks = sets()
-    seen = []
+    passes = []
     stop = EarlyStopping((X[:300], y[:300]))
-    params = {"callbacks": [lambda now: seen.append(now.passes)], "early_stopping": stop}
+    params = {"callbacks": [lambda now: passes.append(now.passes)], "early_stopping": stop}
     clf = MeasureClassifier(measure, solver=solver, solver_params=params, random_state=0)
     clf.fit(dask_rows(blocks), da.from_array(y, chunks=999))
-    assert seen
+    assert passes
     assert roc_auc_score(y, clf.decision_function(X)) > 0.7

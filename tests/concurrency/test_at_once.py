@@ -489,11 +489,11 @@ def test_two_lists_of_rows_of_one_folder_at_once(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_many_lists_of_rows_of_one_folder_from_many_threads(tmp_path):
     X, y = problem(2000, 5)
-    operator, whole = open_mapped(convert((X, y), tmp_path / "rows")).X, as_operator(X)
+    operator, in_memory = open_mapped(convert((X, y), tmp_path / "rows")).X, as_operator(X)
 
     def products(k):
         rows, rng = np.arange(k, 2000, 3), np.random.default_rng(k)
-        here, there = operator.on_rows(rows), whole.on_rows(rows)
+        here, there = operator.on_rows(rows), in_memory.on_rows(rows)
         for _ in range(60):
             w, u = rng.standard_normal(5), rng.standard_normal(len(rows))
             assert np.array_equal(here.matvec(w), there.matvec(w))

@@ -16,7 +16,7 @@ from tiers import TIER
 
 SOURCE = "def total(x):\n    s = 0.0\n    for i in range(len(x)):\n        s += x[i]\n    return s{}\n"
 # As many bytes: code for one reads the other without a word.
-WHOLE, REAL = np.array([1, 2, 3]), np.array([0.5, 0.25, 0.125])
+INTEGERS, REAL = np.array([1, 2, 3]), np.array([0.5, 0.25, 0.125])
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def loaded(function):
 
 
 def test_what_one_process_compiles_another_loads(cached, tmp_path):
-    assert (cached()(WHOLE), cached()(REAL)) == (6.0, 0.875)
+    assert (cached()(INTEGERS), cached()(REAL)) == (6.0, 0.875)
     again = cached()
-    assert (again(WHOLE), again(REAL)) == (6.0, 0.875)
+    assert (again(INTEGERS), again(REAL)) == (6.0, 0.875)
     assert loaded(again) == 2
     assert len(files(tmp_path, "nbc")) == 2
 
@@ -64,32 +64,32 @@ def test_two_processes_that_write_at_once_do_not_get_each_others_code(cached):
         write(name, data)
 
     a._cache._cache_file._save_data = meanwhile
-    assert a(WHOLE) == 6.0
-    for values, expected in ((REAL, 0.875), (WHOLE, 6.0)):
+    assert a(INTEGERS) == 6.0
+    for values, expected in ((REAL, 0.875), (INTEGERS, 6.0)):
         assert cached()(values) == expected
 
 
 @pytest.mark.slow
 def test_a_process_that_ends_while_it_writes_leaves_nothing_wrong(cached):
     """An index that was there before the code led to what lay under that number: code of an earlier version."""
-    assert cached()(WHOLE) == 6.0  # an earlier version, whose files stay
+    assert cached()(INTEGERS) == 6.0  # an earlier version, whose files stay
     changed = cached(" + 100.0")
 
     def killed(name, data):
         raise OSError("killed")
 
     changed._cache._cache_file._save_data = killed
-    assert changed(WHOLE) == 106.0
-    assert cached(" + 100.0")(WHOLE) == 106.0
+    assert changed(INTEGERS) == 106.0
+    assert cached(" + 100.0")(INTEGERS) == 106.0
 
 
 DAMAGE = {
-    "empty": lambda whole: b"",
-    "one byte": lambda whole: whole[:1],
-    "twenty bytes": lambda whole: whole[:20],
-    "half": lambda whole: whole[: len(whole) // 2],
-    "nearly whole": lambda whole: whole[: int(0.99 * len(whole))],
-    "something else": lambda whole: b"\x00" * 1000,
+    "empty": lambda content: b"",
+    "one byte": lambda content: content[:1],
+    "twenty bytes": lambda content: content[:20],
+    "half": lambda content: content[: len(content) // 2],
+    "nearly whole": lambda content: content[: int(0.99 * len(content))],
+    "something else": lambda content: b"\x00" * 1000,
 }
 
 
@@ -97,29 +97,29 @@ DAMAGE = {
 def test_damaged_files_are_made_again(ending, damage, cached):
     folder = Path(numba.config.CACHE_DIR).parent  # of all cases
     shutil.rmtree(folder / "cache", ignore_errors=True)
-    assert cached()(WHOLE) == 6.0
+    assert cached()(INTEGERS) == 6.0
     (path,) = files(folder, ending)
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
-    assert cached()(WHOLE) == 6.0
+    assert cached()(INTEGERS) == 6.0
     assert loaded_after_a_call(cached) == 1, "it was not written again"
 
 
 def loaded_after_a_call(cached):
     again = cached()
-    assert again(WHOLE) == 6.0
+    assert again(INTEGERS) == 6.0
     return loaded(again)
 
 
 @pytest.mark.slow
 def test_a_file_that_is_gone_is_made_again(cached, tmp_path):
-    assert cached()(WHOLE) == 6.0
+    assert cached()(INTEGERS) == 6.0
     files(tmp_path, "nbc")[0].unlink()
-    assert cached()(WHOLE) == 6.0
+    assert cached()(INTEGERS) == 6.0
     assert loaded_after_a_call(cached) == 1
 
 
 @pytest.mark.slow
 def test_versions_do_not_pile_up(cached, tmp_path):
     for k in range(4):
-        assert cached(f" + {k}.0")(WHOLE) == 6.0 + k
+        assert cached(f" + {k}.0")(INTEGERS) == 6.0 + k
     assert len(files(tmp_path, "nbc")) == 1

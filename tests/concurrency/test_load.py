@@ -123,7 +123,7 @@ def loops(tmp_path):
         data = open_mapped(folder)
         fit(data.X, data.y, max_iter=2)
 
-    def kept():
+    def with_checkpoint():
         fit(X, y, max_iter=3, solver_params={"checkpoint": tmp_path / "run"})
         for path in tmp_path.glob("run*"):
             path.unlink()
@@ -151,7 +151,7 @@ def loops(tmp_path):
         "predict": lambda: model.predict_proba(dense),
         "save_and_load": stored,
         "mapped": mapped,
-        "checkpoint": kept,
+        "checkpoint": with_checkpoint,
         "failing": failing,
         "failing_inside": failing_inside,
     }

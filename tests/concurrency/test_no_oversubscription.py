@@ -119,21 +119,21 @@ def test_folds_side_by_side_share_the_threads(monkeypatch):
     watched = Watched(monkeypatch)
     limits, inner = [], parallel.current_threads
 
-    def noted():
+    def recording():
         found = inner()
         limits.append((threading.current_thread() is threading.main_thread(), found))
         return found
 
-    monkeypatch.setattr(parallel, "current_threads", noted)
+    monkeypatch.setattr(parallel, "current_threads", recording)
     X, y = problem(400)
     MeasureClassifierCV("roc_auc", alphas=[0.1, 0.01], cv=3, max_iter=4, n_jobs=4).fit(X, y)
-    beside = [found for main, found in limits if not main]
-    assert beside, "no fold ran on a thread of its own"
-    assert set(beside) == {1}
+    pool_limits = [found for main, found in limits if not main]
+    assert pool_limits, "no fold ran on a thread of its own"
+    assert set(pool_limits) == {1}
     assert watched.most <= 4
 
 
-TOLD = """
+THREADS_OF_A_FIT = """
 import os, threading
 def threads_of_a_fit(*_):
     from fitted_bits import fit, problem
@@ -149,7 +149,7 @@ def threads_of_a_fit(*_):
 def test_processes_of_loky_divide_the_machine(tmp_path):
     """loky tells its workers how many threads they may have: the cores by the workers, or inner_max_num_threads."""
     script = (
-        TOLD
+        THREADS_OF_A_FIT
         + """
 if __name__ == "__main__":
     from joblib import Parallel, delayed, cpu_count, parallel_config
@@ -174,7 +174,7 @@ def test_workers_of_pools_have_one_thread_each(how, tmp_path):
     threads; `fit` on a Dask array takes all of a worker's threads for the rows that lie there.
     """
     script = (
-        TOLD
+        THREADS_OF_A_FIT
         + f"""
 HOW = {how!r}
 if __name__ == "__main__":

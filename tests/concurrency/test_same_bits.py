@@ -41,12 +41,12 @@ def small_chunks(monkeypatch):
     handed = []
     inner = parallel._Call.__init__
 
-    def noted(call, *args):
+    def recording(call, *args):
         handed.append(1)
         inner(call, *args)
 
     monkeypatch.setattr(parallel, "MIN_CHUNK_WORK", SMALL_CHUNKS)
-    monkeypatch.setattr(parallel._Call, "__init__", noted)
+    monkeypatch.setattr(parallel._Call, "__init__", recording)
     return handed
 
 
@@ -141,7 +141,7 @@ def test_cross_validation_on_a_folder_as_in_memory(tmp_path):
         assert bits(search.set_params(n_jobs=threads).fit(data.X, data.y)) == expected
 
 
-ELSEWHERE = """
+SCRIPT = """
 from fitted_bits import CASES, work
 cases = list(CASES)
 for case in (cases[::-1] if ORDER else cases):
@@ -150,7 +150,7 @@ for case in (cases[::-1] if ORDER else cases):
 
 
 def printed(order, threads, tmp_path, **environment):
-    script = ELSEWHERE.replace("ORDER", str(order)).replace("THREADS", str(threads))
+    script = SCRIPT.replace("ORDER", str(order)).replace("THREADS", str(threads))
     return dict(line.split() for line in run_script(script, tmp_path, **environment).stdout.splitlines())
 
 
@@ -215,13 +215,13 @@ def test_nothing_depends_on_the_threads_of_blas(storage):
 
 def test_claims_on_blas_that_overlap_end_with_the_last():
     """Two threads, A in, B in, A out, B out: BLAS was left with one thread for good, and had several while B computed."""
-    steps, seen = [threading.Event() for _ in range(3)], {}
+    steps, observed = [threading.Event() for _ in range(3)], {}
 
     def a():
         with parallel.one_blas_thread():
             steps[0].set()
             steps[1].wait(600)
-        seen["b still in"] = blas_threads()
+        observed["b still in"] = blas_threads()
         steps[2].set()
 
     def b():
@@ -235,7 +235,7 @@ def test_claims_on_blas_that_overlap_end_with_the_last():
             for claim in [pool.submit(a), pool.submit(b)]:
                 claim.result()
         assert blas_threads() == {2}
-    assert seen["b still in"] == {1}
+    assert observed["b still in"] == {1}
 
 
 def test_blas_is_limited_by_a_thread_that_does_not_control_it():
@@ -243,17 +243,17 @@ def test_blas_is_limited_by_a_thread_that_does_not_control_it():
     X, y = problem(*WIDE["C"])
     options = CASES[next(case for case in CASES if case.startswith("moments"))]
     expected = bits(fit(X, y, **options))
-    seen = []
+    observed = []
 
-    def elsewhere():
+    def on_a_thread():
         with parallel.thread_limit(2):
-            seen.append(blas_threads())
+            observed.append(blas_threads())
         return bits(fit(X, y, **options))
 
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:
-        assert pool.submit(elsewhere).result() == expected
+        assert pool.submit(on_a_thread).result() == expected
         assert blas_threads() == {2}
-    assert seen == [{1}]
+    assert observed == [{1}]
 
 
 def test_libraries_with_threads_per_caller_are_limited_on_every_thread(monkeypatch):
@@ -272,19 +272,19 @@ def test_libraries_with_threads_per_caller_are_limited_on_every_thread(monkeypat
         def set_num_threads(self, threads):
             self.own.threads = threads
 
-    library, seen = Library(), []
+    library, observed = Library(), []
     monkeypatch.setattr(parallel, "_blas", ([], [library]))
     barrier = threading.Barrier(3)
 
     def kernel(first, last):
         barrier.wait(600)
-        seen.append((threading.current_thread().name, library.num_threads))
+        observed.append((threading.current_thread().name, library.num_threads))
         barrier.wait(600)
 
     with parallel.thread_limit(3):
         parallel.run_chunks(kernel, 3)
-    assert len(dict(seen)) == 3
-    assert {threads for _, threads in seen} == {1}
+    assert len(dict(observed)) == 3
+    assert {threads for _, threads in observed} == {1}
     assert library.num_threads == 4
 
 

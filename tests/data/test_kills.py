@@ -132,7 +132,7 @@ def leftovers(parent):
     return sorted(path.name for path in parent.iterdir() if path.name.startswith("."))
 
 
-def looked_at(folder, allowed):
+def readable_content(folder, allowed):
     """Raise unless the folder is absent with a clear error, or complete and one of those that are allowed."""
     try:
         opened = open_mapped(folder, verify=True)
@@ -151,7 +151,7 @@ def again(source, folder, expected):
     """Convert once more; all traces of what was killed are gone."""
     convert(source, folder, overwrite=True)
     assert leftovers(folder.parent) == []
-    assert looked_at(folder, [expected])
+    assert readable_content(folder, [expected])
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +161,8 @@ def sources(tmp_path_factory):
     found = {}
     for size in (200, 120_000):
         paths = [libsvm(folder / f"{size}-{seed}", size, seed) for seed in (0, 1)]
-        whole = [files(convert(path, folder / f"{path.name}-whole")) for path in paths]
-        found[size] = list(zip(paths, whole, strict=True))
+        complete = [files(convert(path, folder / f"{path.name}-whole")) for path in paths]
+        found[size] = list(zip(paths, complete, strict=True))
     return found
 
 
@@ -181,7 +181,7 @@ def test_a_conversion_that_is_killed_leaves_nothing_or_all(sources, tmp_path):
         delay = usual * (rng.uniform(0.0, 0.9) if early else rng.uniform(0.7, 1.0))
         hits.append(killed(lambda: convert(new, folder, overwrite=True), delay))
         usual *= 1.0 if hits[-1] else TOO_LATE
-        there = looked_at(folder, [before, after] if replacing else [after])
+        there = readable_content(folder, [before, after] if replacing else [after])
         assert there or hits[-1]
         again(new, folder, after)
         for path in folder.iterdir():
@@ -197,7 +197,7 @@ def test_a_conversion_may_be_killed_at_each_of_its_steps(replacing, sources, tmp
     if replacing:
         convert(old, folder)
     for _ in everywhere(lambda: convert(new, folder, overwrite=True)):
-        looked_at(folder, [before, after] if replacing else [after])
+        readable_content(folder, [before, after] if replacing else [after])
         again(new, folder, after)
         if replacing:
             again(old, folder, before)
@@ -218,7 +218,7 @@ def test_a_folder_is_never_lost_while_it_is_replaced(sources, tmp_path):
             missing += 1
             with pytest.raises((ValueError, OSError)):
                 convert(tmp_path / "no such file", folder, overwrite=True)
-        assert looked_at(folder, [before, after])
+        assert readable_content(folder, [before, after])
         again(old, folder, before)
     assert missing > 0
 
@@ -251,11 +251,11 @@ def test_a_conversion_that_begins_where_another_ends_does_not_harm_it(sources, t
     monkeypatch.setattr(os, "rename", late_rename)
     try:
         convert(one, folder)
-        assert looked_at(folder, [first])
+        assert readable_content(folder, [first])
     finally:
         go.set()
         thread.join()
-    assert looked_at(folder, [first, second])
+    assert readable_content(folder, [first, second])
 
 
 # --------------------------------------------------------------------------------------------------------------------- save

@@ -62,26 +62,26 @@ def numerals(count, seed):
 
 
 def test_decimals_are_the_nearest_floats_or_known_to_be_unsure():
-    unsure, count = 0, 4_000 if TIER == "quick" else 40_000
+    uncertain, count = 0, 4_000 if TIER == "quick" else 40_000
     for text in numerals(count, seed=0):
         value, end, state = decimal(text)
         assert end == len(text)
         assert state != libsvm_kernels.NOT_A_NUMBER
         if state == libsvm_kernels.INEXACT:
-            unsure += 1
+            uncertain += 1
             continue
         expected = float(text)
         assert struct.pack("<d", value) == struct.pack("<d", expected), text
     # The halfway cases, one in eight, have more than 19 digits; hardly any other number is unsure.
-    assert 0.125 * count <= unsure < 0.13 * count
+    assert 0.125 * count <= uncertain < 0.13 * count
 
 
 def test_short_decimals_are_the_nearest_floats():
     rng = random.Random(2)
     for _ in range(4_000 if TIER == "quick" else 20_000):
-        whole = rng.random() < 0.3
-        number = rng.randrange(10 ** rng.randrange(1, 17)) if whole else rng.uniform(0, 10 ** rng.randrange(-3, 8))
-        text = rng.choice(["", "-", "+"]) + (str(number) if whole else f"{number:.{rng.randrange(0, 12)}f}")
+        is_integer = rng.random() < 0.3
+        number = rng.randrange(10 ** rng.randrange(1, 17)) if is_integer else rng.uniform(0, 10 ** rng.randrange(-3, 8))
+        text = rng.choice(["", "-", "+"]) + (str(number) if is_integer else f"{number:.{rng.randrange(0, 12)}f}")
         data = np.frombuffer(text.encode(), dtype=np.uint8)
         value, end, fine = libsvm_kernels.short_decimal(data, 0, len(data))
         assert fine == (sum(c.isdigit() for c in text) < 16)
@@ -305,15 +305,15 @@ def damaged():
     """Yield (name, suffix, bytes, what the error says) of files that are damaged, or not what their names say."""
     text = b"".join(b"%d %d:%d.%d\n" % (k % 2, k % 7 + 1, k * 7919 % 1000, k) for k in range(3000))
     for suffix, other in ((".gz", ".bz2"), (".bz2", ".xz"), (".xz", ".gz")):
-        whole = COMPRESSORS[suffix](text)
-        for name, part in {"10": 10, "half": len(whole) // 2, "all but 9": -9, "all but 1": -1}.items():
-            yield f"{name} of {suffix}", suffix, whole[:part], "cannot be unpacked"
-        yield f"sum of {suffix}", suffix, whole[:-6] + bytes([whole[-6] ^ 85]) + whole[-5:], "cannot be unpacked"
+        packed = COMPRESSORS[suffix](text)
+        for name, part in {"10": 10, "half": len(packed) // 2, "all but 9": -9, "all but 1": -1}.items():
+            yield f"{name} of {suffix}", suffix, packed[:part], "cannot be unpacked"
+        yield f"sum of {suffix}", suffix, packed[:-6] + bytes([packed[-6] ^ 85]) + packed[-5:], "cannot be unpacked"
         yield f"text as {suffix}", suffix, text, "cannot be unpacked"
         yield f"zeros as {suffix}", suffix, bytes(100), "cannot be unpacked"
         yield f"{other} as {suffix}", suffix, COMPRESSORS[other](text), "cannot be unpacked"
-        yield f"{suffix} as text", "", whole, "line 1, column 1: got"
-        yield f"{suffix} twice", suffix, COMPRESSORS[suffix](whole), "line 1, column 1: got"
+        yield f"{suffix} as text", "", packed, "line 1, column 1: got"
+        yield f"{suffix} twice", suffix, COMPRESSORS[suffix](packed), "line 1, column 1: got"
         yield f"nothing in {suffix}", suffix, COMPRESSORS[suffix](b""), "holds no rows"
     for coding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
         yield coding, "", "1 1:2\n-1 2:1\n".encode(coding), "line 1, column 1: got"

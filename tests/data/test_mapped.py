@@ -270,7 +270,7 @@ def test_a_folder_is_replaced_only_when_asked_and_only_by_a_whole_one(tmp_path):
     assert open_mapped(folder).X.largest.max() == 2 * np.abs(X).max()
     assert os.listdir(tmp_path) == ["set"]
     (tmp_path / "mine").mkdir()
-    with pytest.raises(ValueError, match="not one that convert has made"):
+    with pytest.raises(ValueError, match="was not made by convert"):
         convert((X, y), tmp_path / "mine", overwrite=True)
     with pytest.raises(ValueError, match="does not exist"):
         convert((X, y), tmp_path / "no" / "set")
@@ -420,7 +420,7 @@ def test_a_folder_can_be_moved_and_is_opened_by_read_data(folder, tmp_path):
     shutil.move(folder, tmp_path / "elsewhere")
     data = read_data(tmp_path / "elsewhere")
     assert data.X.shape == (150, 7)
-    with pytest.raises(ValueError, match=r"label=\.\.\. was settled"):
+    with pytest.raises(ValueError, match=r"label=\.\.\. was chosen"):
         read_data(tmp_path / "elsewhere", "a")
 
 
@@ -498,7 +498,7 @@ def test_folders_that_hold_something_else_are_not_replaced(tmp_path):
     (tmp_path / "web").mkdir()
     (tmp_path / "web" / "header.json").write_text("{}")
     (tmp_path / "web" / "precious.txt").write_text("mine")
-    with pytest.raises(ValueError, match="not one that convert has made"):
+    with pytest.raises(ValueError, match="was not made by convert"):
         convert(problem(), tmp_path / "web", overwrite=True)
     folder = convert(problem(), tmp_path / "set")
     (folder / "notes.txt").write_text("mine")

@@ -236,7 +236,7 @@ def test_slow_server(server, cache):
 
 
 def test_file_is_not_what_its_name_says(server, cache):
-    moved = "small is not what it should be: small, line 1, column 1: got '<html>Moved"
+    moved = "small is invalid: small, line 1, column 1: got '<html>Moved"
     for name, body, message in (
         ("small", b"<html>Moved</html>\n", moved),
         ("small", b"", "holds no rows"),

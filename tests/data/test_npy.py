@@ -176,14 +176,14 @@ def test_types_by_any_of_their_names():
 
 @pytest.mark.parametrize("shape", ["(2, 3)", "(0, 3)"])  # without entries its end is that of the header
 def test_every_beginning_of_a_file_is_refused(shape, tmp_path):
-    path, whole = tmp_path / "array.npy", written(HEADER.replace("(2, 3)", shape) + "   \n")
-    whole = whole if shape == "(2, 3)" else whole[: -6 * 8]
-    for length in range(len(whole)):
-        path.write_bytes(whole[:length])
+    path, content = tmp_path / "array.npy", written(HEADER.replace("(2, 3)", shape) + "   \n")
+    content = content if shape == "(2, 3)" else content[: -6 * 8]
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
         with pytest.raises(ValueError):  # noqa: PT011 (each says something else)
             map_array(path)
     for start in (b"\x92NUMPY\x01\x00", b"\x93NUMPY\x04\x00", b"\x93NUMPY\x01\x01"):
-        path.write_bytes(start + whole[8:])
+        path.write_bytes(start + content[8:])
         with pytest.raises(ValueError, match=r"begin as|version"):
             map_array(path)
 

@@ -278,8 +278,8 @@ def test_no_part_of_a_file_gives_other_content(small_file, tmp_path):
 def test_no_garbled_stretch_gives_other_content(data, small_file, folder):
     start = data.draw(st.integers(0, len(small_file) - 1))
     new = data.draw(st.binary(max_size=30))
-    cut = data.draw(st.integers(0, 30))
-    fails_well_or_gives_the_content(folder / "file", small_file[:start] + new + small_file[start + cut :])
+    removed = data.draw(st.integers(0, 30))
+    fails_well_or_gives_the_content(folder / "file", small_file[:start] + new + small_file[start + removed :])
 
 
 # --------------------------------------------------------------------------------------------------------- hostile files

@@ -1,4 +1,4 @@
-"""Sequences on disk: the same bits as in memory, in bounded memory, and folders that are not what they should be."""
+"""Sequences on disk: the same bits as in memory, in bounded memory, and folders that are invalid."""
 
 import pickle
 

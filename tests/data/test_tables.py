@@ -175,11 +175,11 @@ def check_stream(path):
     assert len(blocks) >= 10
     assert max(X.shape[0] for X, _ in blocks) <= 50
     assert all(X.has_canonical_format and X.indices.dtype == np.int32 and (X.data != 0).all() for X, _ in blocks)
-    whole, y, same = read_table(path, "label")
+    full, y, same = read_table(path, "label")
     assert same.names == source.names
-    np.testing.assert_array_equal(sp.vstack([X for X, _ in blocks]).toarray(), whole.toarray())
-    assert whole.has_canonical_format
-    assert whole.indices.dtype == whole.indptr.dtype == np.int32
+    np.testing.assert_array_equal(sp.vstack([X for X, _ in blocks]).toarray(), full.toarray())
+    assert full.has_canonical_format
+    assert full.indices.dtype == full.indptr.dtype == np.int32
     np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), y)
     table = tables.open_table(path)
     assert [b.num_rows for b in table.batches()] == [b.num_rows for b in table.batches()]
@@ -203,14 +203,14 @@ def test_types_that_change_late(tmp_path, monkeypatch):
         path.write_text("v,w,y\n" + "".join(lines))
         options = {"impute": "zero", "drop": ["w"]} | ({"categories": ["v"]} if late == "code after date" else {})
         with case(late):
-            whole, y, encoding = read_table(path, "y", **options)
+            full, y, encoding = read_table(path, "y", **options)
             assert encoding.columns[0].kind == kind
             with monkeypatch.context() as patch:
                 patch.setattr(tables, "CSV_BLOCK_BYTES", 200)
                 source = open_source(path, label="y", **options)
                 blocks = list(source.blocks())
             assert source.encoding == encoding
-            np.testing.assert_array_equal(np.vstack([dense(X) for X, _ in blocks]), dense(whole))
+            np.testing.assert_array_equal(np.vstack([dense(X) for X, _ in blocks]), dense(full))
             np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), y)
             assert y.dtype.kind == "U"
 
@@ -636,7 +636,7 @@ def test_files_that_are_no_tables(tmp_path):
     for name in ("x.xlsx", "x", "folder"):
         if name != "folder":
             (tmp_path / name).write_text("a")
-        with pytest.raises(ValueError, match=rf"{name} is no file that can be read; .* ends in '\.csv'.*'\.parquet'"):
+        with pytest.raises(ValueError, match=rf"{name} is not a readable file; .* ends in '\.csv'.*'\.parquet'"):
             tables.open_table(tmp_path / name)
 
 

@@ -205,8 +205,8 @@ def test_labels_and_weights_of_odd_types(library):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_checkpoint_of_the_host_goes_on_on_a_device(library, tmp_path):
     X, y = problem()
-    kept = Checkpoint(tmp_path / "run.ckpt", every=2, seconds=0.0)
-    options = {"tol": 1e-4, "solver_params": {"checkpoint": kept, "precondition": False, "init": "zero"}}
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", every=2, seconds=0.0)
+    options = {"tol": 1e-4, "solver_params": {"checkpoint": checkpoint, "precondition": False, "init": "zero"}}
     with pytest.warns(ConvergenceWarning):
         MeasureClassifier(max_iter=6, random_state=0, **options).fit(X, y)
     there = fitted(sent(X, library), y, **options)
@@ -237,7 +237,7 @@ def test_wrong_use_is_explained(library):
     for solver, measure in (("spade", "gmean"), ("stamp", "f1")):
         with pytest.raises(TypeError, match="single rows on the host"):
             MeasureClassifier(measure, solver=solver).fit(there, y)
-        with pytest.raises(TypeError, match="X lies on a device"):
+        with pytest.raises(TypeError, match="X is on a device"):
             MeasureClassifier(measure, solver=solver).partial_fit(there, y, classes=[0, 1])
     for given, words in (
         (y[:5], "inconsistent numbers of samples"),
@@ -261,7 +261,7 @@ def test_wrong_use_is_explained(library):
         MeasureClassifier().fit(there, sent(np.arange(300), library))
     with pytest.raises(ValueError, match="sample_weight has shape"):
         MeasureClassifier().fit(there, y, sent(np.ones((300, 1)), library))
-    with pytest.raises(ValueError, match="device goes with fit"):
+    with pytest.raises(ValueError, match="device works only with fit"):
         MeasureClassifier(solver="moments", solver_params={"device": "cpu"}).partial_fit(X, y, [0, 1])
     text = fitted(there, np.where(y, "yes", "no"), measure="f1")
     with pytest.raises(ValueError, match=r"expected the classes of the fit: \['no', 'yes'\]"):

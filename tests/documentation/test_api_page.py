@@ -116,8 +116,8 @@ def test_the_tables_of_the_mathematics_have_research_last():
 
 
 def test_lists_tell_what_is_research():
-    told = {info.name for info in [*scoreline.list_measures(), *scoreline.list_solvers()] if info.research}
-    assert told == {each.name for each in marked() if not issubclass(each, Risk)}
+    research = {info.name for info in [*scoreline.list_measures(), *scoreline.list_solvers()] if info.research}
+    assert research == {each.name for each in marked() if not issubclass(each, Risk)}
 
 
 def chosen(shape, measure, risk="auto"):

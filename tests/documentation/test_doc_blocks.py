@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 DOCS = Path(__file__).parents[2] / "docs"
-ELSEWHERE = {
+OTHER_TESTS = {
     "datasets.md": "downloads",
     "gpu.md": "needs PyTorch and a device; tests/device",
     "scale.md": "needs a cluster; tests/cluster",
@@ -43,7 +43,7 @@ LONG = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(page, marks=pytest.mark.slow if page in LONG else ()) for page in PAGES if page not in ELSEWHERE],
+    [pytest.param(page, marks=pytest.mark.slow if page in LONG else ()) for page in PAGES if page not in OTHER_TESTS],
 )
 def test_blocks_run(name, tmp_path, monkeypatch):
     for package in NEEDS.get(name, ()):
@@ -73,7 +73,7 @@ def test_blocks_run(name, tmp_path, monkeypatch):
 
 
 def test_the_list_of_other_places_is_right():
-    assert set(ELSEWHERE) <= set(PAGES)
-    for place in ELSEWHERE.values():
+    assert set(OTHER_TESTS) <= set(PAGES)
+    for place in OTHER_TESTS.values():
         for path in re.findall(r"tests/[\w/.]+", place):
             assert (DOCS.parent / path).exists(), path

@@ -259,8 +259,8 @@ def check_weights_of_levels(name, beta):
     for tp, tn, level in itertools.product(range(plus + 1), range(minus + 1), (0.1, 0.37, 0.62, 0.9)):
         reached = bool(measure.from_counts(tp, minus - tn, plus - tp, tn) >= level)
         positive, negative = weights_at(measure, level)
-        aim = level * (plus + minus) if name == "jaccard" else level * (square * plus + minus)
-        assert reached == (positive * tp + negative * tn >= aim), (tp, tn, level)
+        required = level * (plus + minus) if name == "jaccard" else level * (square * plus + minus)
+        assert reached == (positive * tp + negative * tn >= required), (tp, tn, level)
 
 
 def test_levels_are_weights_of_true_positives_and_negatives():

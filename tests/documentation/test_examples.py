@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOT_RUN = "not run when this page is built"  # said by examples that need a cluster or a device
-ELSEWHERE = [path for path in EXAMPLES if NOT_RUN in path.read_text(encoding="utf-8")]
+RUN_BY_HAND = [path for path in EXAMPLES if NOT_RUN in path.read_text(encoding="utf-8")]
 LONG = {
     "does_it_pay",
     "fourier_features",
@@ -47,7 +47,7 @@ def test_the_demo_gives_verdicts_and_pages(tmp_path):
         assert 30_000 < page.stat().st_size < 2_000_000
 
 
-@pytest.mark.parametrize("path", named(path for path in EXAMPLES if path not in ELSEWHERE))
+@pytest.mark.parametrize("path", named(path for path in EXAMPLES if path not in RUN_BY_HAND))
 def test_example_runs_and_draws(path, tmp_path, monkeypatch, capsys):
     """In this process, which has imported the library already: sixteen more imports would take as long as the examples."""
     import matplotlib
@@ -72,7 +72,7 @@ def test_example_runs_and_draws(path, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", named(ELSEWHERE))
+@pytest.mark.parametrize("path", named(RUN_BY_HAND))
 def test_example_that_the_documentation_does_not_run(path, tmp_path):
     environment = {**os.environ, "MPLBACKEND": "Agg"}
     done = subprocess.run([sys.executable, path], cwd=tmp_path, env=environment, capture_output=True, text=True)

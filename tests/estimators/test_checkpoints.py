@@ -107,7 +107,7 @@ def begun(solver, path, at=5, **parameters):
     return path
 
 
-def whole(solver, **parameters):
+def uninterrupted(solver, **parameters):
     """Return the model of a fit without an interruption, and how often its callback was called."""
     with tempfile.TemporaryDirectory() as folder:
         stop = Stop()
@@ -118,7 +118,7 @@ def whole(solver, **parameters):
 
 @cache
 def plain(solver):
-    return whole(solver)
+    return uninterrupted(solver)
 
 
 # --------------------------------------------------------------------------------------------------------- to the same bits
@@ -168,7 +168,7 @@ def test_a_fit_that_is_killed_before_its_first_record_begins_anew(solver, tmp_pa
 @for_each("solver", SEARCHES)
 def test_a_search_goes_on_in_any_of_its_fits(solver, tmp_path):
     """All places: also the last iteration of a fit and the first of the next."""
-    expected, calls = whole(solver, tol=1e-2)
+    expected, calls = uninterrupted(solver, tol=1e-2)
     runs = set()
     for at in range(2, calls + 1):
         path = tmp_path / str(at)
@@ -183,7 +183,7 @@ def test_held_out_rows_are_the_same_after_an_interruption_without_a_seed(solver,
     """The seed is drawn once, and kept in the file: in either of the two fits."""
     parameters = {"threshold": "holdout", "random_state": None}
     np.random.seed(5)  # noqa: NPY002
-    expected, calls = whole(solver, **parameters)
+    expected, calls = uninterrupted(solver, **parameters)
     for at in sorted({2, calls // 2, calls - 1}):
         np.random.seed(5)  # noqa: NPY002
         begun(solver, tmp_path / "own", at, **parameters)
@@ -338,7 +338,7 @@ def test_another_measure_is_refused(solver, other, tmp_path):
 @for_each("solver", ["stamp", "bundle", "amp"])
 def test_another_parameter_of_the_measure_is_refused(solver, tmp_path):
     two, half = ({"measure": "fbeta", "measure_params": {"beta": beta}} for beta in (2.0, 0.5))
-    last = whole(solver, **two)[1] if solver == "amp" else 3  # the first of its fits is the same for all
+    last = uninterrupted(solver, **two)[1] if solver == "amp" else 3  # the first of its fits is the same for all
     refused(begun(solver, tmp_path / "own", last, **two), solver, **half)
 
 
@@ -440,7 +440,7 @@ def test_vectors_that_do_not_fit_are_refused(solver, tmp_path):
 
 @for_each("solver", ["lbfgs", "spade"])
 def test_a_folder_that_does_not_exist_is_named(solver, tmp_path):
-    with pytest.raises(ValueError, match=r"nowhere.*folder that does not exist; make it first"):
+    with pytest.raises(ValueError, match=r"nowhere.*folder that does not exist; create it first"):
         Checkpoint(tmp_path / "nowhere" / "own")
     clf = MeasureClassifier(
         MEASURE[solver], solver=solver, solver_params={"checkpoint": str(tmp_path / "nowhere" / "own")}
@@ -498,7 +498,7 @@ def test_a_disk_that_becomes_full_leaves_the_last_record(tmp_path, monkeypatch):
     tiered(product(["accelerated", "bundle_ocas", "lbfgs", "newton", "smoothed"], [1, 3, 4]), strength=1),
 )
 def test_more_iterations_later_are_the_iterations_of_one_run(solver, first, tmp_path):
-    whole, own = tmp_path / "whole", tmp_path / "own"
+    full_run, own = tmp_path / "whole", tmp_path / "own"
     kind = {
         "measure": "roc_auc" if solver in ("smoothed", "bundle_ocas") else "accuracy",
         "solver": solver,
@@ -508,7 +508,7 @@ def test_more_iterations_later_are_the_iterations_of_one_run(solver, first, tmp_
         warnings.simplefilter("ignore")
         fits = [
             MeasureClassifier(**kind, max_iter=n, solver_params={"checkpoint": Checkpoint(path, 2, 0)}).fit(*data())
-            for n, path in ((7, whole), (first, own), (7, own))
+            for n, path in ((7, full_run), (first, own), (7, own))
         ]
     assert fits[1].n_iter_ == first
     assert fits[2].coef_.tobytes() == fits[0].coef_.tobytes()
@@ -533,7 +533,7 @@ def stop_with_an_error(progress):
 
 def test_a_stream_takes_no_checkpoint(tmp_path):
     clf = MeasureClassifier("qmean", solver="spade", solver_params={"checkpoint": tmp_path / "own"})
-    with pytest.raises(ValueError, match="checkpoint goes with fit"):
+    with pytest.raises(ValueError, match="checkpoint works only with fit"):
         clf.partial_fit(*data())
 
 

@@ -66,12 +66,12 @@ def test_folds_train_what_the_final_fit_trains(n, monkeypatch):
     fitted = []
     fit = MeasureClassifier.fit
 
-    def noted(self, *arguments):
+    def recording(self, *arguments):
         fit(self, *arguments)
         fitted.append((self.solver, self.solver_, self.risk_, self.rejected_))
         return self
 
-    monkeypatch.setattr(MeasureClassifier, "fit", noted)
+    monkeypatch.setattr(MeasureClassifier, "fit", recording)
     clf = MeasureClassifierCV("f1", alphas=[0.1, 0.01], cv=3).fit(X, y)
     assert all(solver != "auto" and rejected is None for solver, _, _, rejected in fitted)
     assert fitted[-1][1:3] == (clf.solver_, clf.risk_)
@@ -110,9 +110,9 @@ def test_a_degenerate_fit_is_followed_by_the_logistic_loss(caplog):
     named = MeasureClassifier("prbep", risk="logistic").fit(X, y)
     np.testing.assert_array_equal(clf.coef_, named.coef_)
     with pytest.warns(UserWarning, match="Degenerate fit: all rows have the same score"):
-        kept = MeasureClassifier("prbep", risk="prbep").fit(X, y)
-    assert (kept.risk_, kept.rejected_) == ("prbep", None)
-    assert not kept.coef_.any()
+        degenerate = MeasureClassifier("prbep", risk="prbep").fit(X, y)
+    assert (degenerate.risk_, degenerate.rejected_) == ("prbep", None)
+    assert not degenerate.coef_.any()
     with pytest.warns(UserWarning, match="Degenerate fit"):  # mu belongs to the other solver
         assert MeasureClassifier("prbep", solver_params={"mu": 1e-6}).fit(X, y).risk_ == "prbep"
 
@@ -137,8 +137,10 @@ def test_a_checkpoint_of_the_alternative_is_gone_on_from(tmp_path):
     X, y = make_imbalanced(4000, 5, positive_share=0.02, random_state=0)
     path = tmp_path / "fit.npz"
     options = {"measure": "prbep", "tol": 1e-10, "alpha": 1e-6, "random_state": 0}
-    whole = MeasureClassifier(**options, solver_params={"checkpoint": Checkpoint(tmp_path / "a", every=1)}).fit(X, y)
-    assert whole.risk_ == "logistic"
+    uninterrupted = MeasureClassifier(**options, solver_params={"checkpoint": Checkpoint(tmp_path / "a", every=1)}).fit(
+        X, y
+    )
+    assert uninterrupted.risk_ == "logistic"
 
     def stop(progress):
         return progress.objective < 0.5 and progress.iteration == 3  # of the logistic loss: PRBEP begins at 1
@@ -148,7 +150,7 @@ def test_a_checkpoint_of_the_alternative_is_gone_on_from(tmp_path):
     assert (part.status_, part.risk_) == ("interrupted", "logistic")
     assert path.exists()
     rest = MeasureClassifier(**options, solver_params=params).fit(X, y)
-    np.testing.assert_array_equal(rest.coef_, whole.coef_)
+    np.testing.assert_array_equal(rest.coef_, uninterrupted.coef_)
     assert not path.exists()
 
 
@@ -192,10 +194,10 @@ def test_a_checkpoint_of_the_alternative_and_early_stopping(tmp_path, seed):
     rest = MeasureClassifier(**options, solver_params=params).fit(X, y)
     assert rest.risk_ == "logistic"
     if seed is not None:
-        whole = MeasureClassifier(
+        uninterrupted = MeasureClassifier(
             **options, solver_params={**params, "checkpoint": Checkpoint(tmp_path / "b", every=1)}
         )
-        np.testing.assert_array_equal(rest.coef_, whole.fit(X, y).coef_)
+        np.testing.assert_array_equal(rest.coef_, uninterrupted.fit(X, y).coef_)
 
 
 @for_each("call", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""MeasureClassifier: what is fitted, the cut, weights, scaling, starts, threads, labels."""
+"""MeasureClassifier: what is fitted, the threshold, weights, scaling, starts, threads, labels."""
 
 import logging
 import pickle
@@ -220,7 +220,7 @@ def test_float32(data):
     )  # the same numbers, summed in another order over all iterations
 
 
-# ---- the cut
+# ---- the threshold
 
 
 def brute_force_best(y, z, weight, value):
@@ -244,11 +244,13 @@ def accuracy(tp, fp, fn, tn):
     "measure, weighted, rounded, scaling, threshold",
     tiered(product(MEASURES, [False, True], [False, True], [None, "maxabs", "standard"], ["auto", "train"])),
 )
-def test_the_cut_is_the_best_on_the_training_data(measure, weighted, rounded, scaling, threshold):
+def test_the_threshold_is_the_best_on_the_training_data(measure, weighted, rounded, scaling, threshold):
     for seed in range(3):
         X, y = make_data(n=40, p=3, seed=seed, rounded=rounded)
         weight = np.random.default_rng(seed).integers(1, 4, 40).astype(float) if weighted else np.ones(40)
-        risk = "hinge" if measure == "accuracy" else "auto"  # the logistic loss takes its cut from leave-one-out scores
+        risk = (
+            "hinge" if measure == "accuracy" else "auto"
+        )  # the logistic loss takes its threshold from leave-one-out scores
         clf = MeasureClassifier(measure=measure, risk=risk, threshold=threshold, scaling=scaling, tol=0.1)
         clf.fit(X, y, weight if weighted else None)
         value = accuracy if measure == "accuracy" else balanced
@@ -258,7 +260,7 @@ def test_the_cut_is_the_best_on_the_training_data(measure, weighted, rounded, sc
         assert value(*counts) == pytest.approx(best, abs=1e-14)  # counts are integers
 
 
-def test_class_weight_moves_the_cut_of_a_ranking_measure_and_nothing_else(data):
+def test_class_weight_only_moves_the_threshold_of_a_ranking_measure(data):
     X, y = data
     plain = MeasureClassifier().fit(X, y)
     for ratio in (0.2, 8.0):
@@ -270,12 +272,12 @@ def test_class_weight_moves_the_cut_of_a_ranking_measure_and_nothing_else(data):
 
 
 @for_each(("measure", "risk"), KINDS)
-def test_cut_none_keeps_the_trained_intercept(data, measure, risk):
+def test_threshold_none_keeps_the_trained_intercept(data, measure, risk):
     X, y = data
     clf = MeasureClassifier(measure=measure, risk=risk, threshold="none").fit(X, y)
-    with_cut = MeasureClassifier(measure=measure, risk=risk).fit(X, y)
-    assert clf.intercept_[0] == clf.trained_intercept_ == with_cut.trained_intercept_
-    assert np.array_equal(clf.coef_, with_cut.coef_)
+    with_threshold = MeasureClassifier(measure=measure, risk=risk).fit(X, y)
+    assert clf.intercept_[0] == clf.trained_intercept_ == with_threshold.trained_intercept_
+    assert np.array_equal(clf.coef_, with_threshold.coef_)
     assert (clf.trained_intercept_ == 0.0) == (risk == "roc_area")
 
 
@@ -398,7 +400,7 @@ def test_outliers_of_weight_zero_leave_the_iterations_alone(measure, risk):
 
 @for_each(("measure", "risk"), KINDS)
 def test_the_scale_of_weights_does_not_matter(data, measure, risk):
-    """Neither for the fit nor for a cut on training scores; for held-out rows a weight of 2 is a second copy."""
+    """Neither for the fit nor for a threshold on training scores; for held-out rows a weight of 2 is a second copy."""
     X, y = data
     weight = np.random.default_rng(2).uniform(0.2, 2.0, len(y))
     clf = MeasureClassifier(measure=measure, risk=risk, threshold="train")
@@ -476,7 +478,7 @@ def test_nothing_but_constant_columns(measure, scaling, mostly, level):
     assert np.isfinite(clf.coef_).all()
     assert clf.coef_[0, 0] == 0.0
     assert clf.status_ == "converged"
-    # The best cut of equal scores puts all rows in the larger class.
+    # The best threshold of equal scores puts all rows in the larger class.
     assert clf.score(X, y) == {"roc_auc": 0.5, "accuracy": 0.75}[measure]
 
 
@@ -644,14 +646,14 @@ def test_ctrl_c_in_the_first_product(data):
     X, y = data
 
     def interrupted(vector):
-        if not seen:
-            seen.append(1)
+        if not failures:
+            failures.append(1)
             raise KeyboardInterrupt
         return X.T @ vector
 
-    seen = [1]
+    failures = [1]
     operator = LinearOperator(X.shape, matvec=X.dot, rmatvec=interrupted, dtype=float)
-    seen.clear()
+    failures.clear()
     clf = MeasureClassifier()
     with pytest.raises(KeyboardInterrupt):
         clf.fit(operator, y)
@@ -669,9 +671,9 @@ def test_a_callback_that_stops_ends_the_fit_quietly(data):
 
 
 def test_callbacks_see_progress(data):
-    seen = []
-    clf = MeasureClassifier(solver_params={"callbacks": [seen.append]}).fit(*data)
-    assert [p.objective for p in seen] == clf.history_["objective"][1:]
+    calls = []
+    clf = MeasureClassifier(solver_params={"callbacks": [calls.append]}).fit(*data)
+    assert [p.objective for p in calls] == clf.history_["objective"][1:]
 
 
 # ---- copies and files

@@ -21,7 +21,7 @@ from scoreline.model_selection.search import ALPHAS as ALPHAS_BY_DEFAULT
 from scoreline.model_selection.search import Search
 
 ALPHAS = [1e-3, 1.0, 1e-1, 1e-2, 1e-4]
-CUT = StratifiedKFold(3)
+SPLITTER = StratifiedKFold(3)
 
 
 def problem(n=600, p=6, seed=0):
@@ -30,7 +30,7 @@ def problem(n=600, p=6, seed=0):
 
 
 def searched(X, y, measure="roc_auc", weight=None, groups=None, **options):
-    options = {"alphas": ALPHAS, "cv": CUT, "scaling": "standard", "random_state": 0, **options}
+    options = {"alphas": ALPHAS, "cv": SPLITTER, "scaling": "standard", "random_state": 0, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return MeasureClassifierCV(measure, **options).fit(X, y, weight, groups)
@@ -47,14 +47,14 @@ def test_folds_are_fits_of_copies_of_their_rows(measure, weighted, sparse):
     rows = sp.csr_matrix(X) if sparse else X
     clf = searched(rows, y, measure, weight, tol=1e-4)
     for k, alpha in enumerate(ALPHAS):
-        for f, (train, test) in enumerate(CUT.split(X, y)):
+        for f, (train, test) in enumerate(SPLITTER.split(X, y)):
             s = (None, None) if weight is None else (weight[train], weight[test])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 own = MeasureClassifier(
                     measure, alpha=alpha, scaling="standard", tol=1e-4, risk=str(clf.cv_results_["risk"][k])
                 ).fit(X[train], y[train], s[0])
-            if measure == "accuracy":  # which depends on the cut, too
+            if measure == "accuracy":  # which depends on the threshold, too
                 continue
             assert clf.cv_results_[f"split{f}_test_score"][k] == pytest.approx(
                 own.score(X[test], y[test], s[1]), abs=5e-3
@@ -85,9 +85,9 @@ def test_the_table_and_the_choice():
             *(f"split{f}_test_score" for f in range(3)),
         ]
     )
-    careful = searched(X, y, selection="one_standard_error")
+    conservative = searched(X, y, selection="one_standard_error")
     near = table["mean_test_score"] >= table["mean_test_score"][best] - table["std_test_score"][best] / np.sqrt(3)
-    assert careful.alpha_ == max(np.array(ALPHAS)[near])
+    assert conservative.alpha_ == max(np.array(ALPHAS)[near])
     assert clf.gap_ is not None
     assert clf.lower_bound_ <= clf.objective_
     plain = MeasureClassifier(alpha=clf.alpha_, scaling="standard", random_state=0).fit(X, y)
@@ -99,10 +99,10 @@ def test_the_table_and_the_choice():
 def test_one_standard_error_is_that_of_the_mean():
     values = np.array([[0.80] * 4, [0.825] * 4, [0.79, 0.81, 0.89, 0.91]])  # from the strongest penalty to the weakest
     assert values[2].std(ddof=1) == pytest.approx(0.0589, abs=1e-3)  # half of it is the error of a mean of four
-    tried = Candidate(None, "smoothed", True, [], [], values)
+    candidate = Candidate(None, "smoothed", True, [], [], values)
     for selection, expected in (("best", 2), ("one_standard_error", 1)):
         search = Search(MeasureClassifierCV(selection=selection), None, None, None, [], None)
-        assert search.chosen_alpha(tried) == expected
+        assert search.chosen_alpha(candidate) == expected
 
 
 def test_paired_errors_are_those_of_the_differences():
@@ -113,12 +113,12 @@ def test_paired_errors_are_those_of_the_differences():
     assert search.chosen_alpha(tried) == 1, "the first is worse in every fold, the second in some"
 
 
-def test_rows_left_out_do_not_choose_the_cut_that_they_are_judged_at():
-    """With 30 held-out rows, a cut of their own would be several rows better."""
+def test_held_out_rows_do_not_choose_the_threshold_they_are_scored_at():
+    """With 30 held-out rows, a threshold of their own would be several rows better."""
     X, y = problem(90)
     options = {"measure": "accuracy", "solver": "lbfgs", "risk": "logistic", "scaling": "standard", "tol": 1e-8}
     clf = searched(X, y, alphas=[1e-2], **options)
-    folds, scores, sign = list(CUT.split(X, y)), np.empty(len(y)), np.where(y, 1, -1)
+    folds, scores, sign = list(SPLITTER.split(X, y)), np.empty(len(y)), np.where(y, 1, -1)
     for train, test in folds:
         own = MeasureClassifier(alpha=1e-2, threshold="none", **options).fit(X[train], y[train])
         scores[test] = own.decision_function(X[test])
@@ -133,21 +133,21 @@ def test_rows_left_out_do_not_choose_the_cut_that_they_are_judged_at():
 
 
 @for_each("measure", ["accuracy", "balanced_accuracy", "roc_auc"])
-def test_the_cut_comes_from_rows_that_were_left_out(measure):
+def test_the_threshold_comes_from_rows_that_were_left_out(measure):
     X, y = problem()
     options = {"balanced_accuracy": {"solver": "lbfgs", "risk": "logistic"}, "accuracy": {"risk": "hinge"}}.get(
         measure, {}
     )
     clf = searched(X, y, measure, tol=1e-6, **options)
     scores = np.empty(len(y))
-    for train, test in CUT.split(X, y):
+    for train, test in SPLITTER.split(X, y):
         own = MeasureClassifier(
             measure, alpha=clf.alpha_, scaling="standard", tol=1e-6, threshold="none", **options
         ).fit(X[train], y[train])
         scores[test] = own.decision_function(X[test])
     made = get_measure(measure)
-    cut = (best_threshold if measure == "roc_auc" else robust_threshold)(np.where(y, 1, -1), scores, made)
-    assert clf.trained_intercept_ - clf.intercept_[0] == pytest.approx(cut.threshold, abs=0.02)
+    tuned = (best_threshold if measure == "roc_auc" else robust_threshold)(np.where(y, 1, -1), scores, made)
+    assert clf.trained_intercept_ - clf.intercept_[0] == pytest.approx(tuned.threshold, abs=0.02)
     trained = searched(X, y, measure, threshold="train", **options)
     plain = MeasureClassifier(measure, alpha=trained.alpha_, scaling="standard", threshold="train", **options).fit(X, y)
     np.testing.assert_allclose(trained.intercept_, plain.intercept_, rtol=1e-6)
@@ -162,7 +162,7 @@ def test_methods_with_levels_and_operating_points_are_whole_fits(measure, solver
     clf = searched(X, y, measure, alphas=[1e-1, 1e-3], solver=solver)
     for k, alpha in enumerate([1e-1, 1e-3]):
         own = MeasureClassifier(measure, alpha=alpha, scaling="standard", solver=solver, random_state=0)
-        scores = cross_val_score(own, X, y, cv=CUT)
+        scores = cross_val_score(own, X, y, cv=SPLITTER)
         assert clf.cv_results_["mean_test_score"][k] == pytest.approx(scores.mean(), abs=0.03)
     assert clf.score(X, y) > 0.2
 
@@ -200,10 +200,10 @@ def test_the_same_bits_for_any_number_of_threads_and_storage(tmp_path):
         np.testing.assert_array_equal(one.coef_, other.coef_)
         np.testing.assert_array_equal(one.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
     one.save(tmp_path / "model.npz")
-    kept = load_model(tmp_path / "model.npz")
-    assert isinstance(kept, MeasureClassifier)
-    assert kept.alpha == one.alpha_
-    np.testing.assert_array_equal(kept.decision_function(X), one.decision_function(X))
+    loaded = load_model(tmp_path / "model.npz")
+    assert isinstance(loaded, MeasureClassifier)
+    assert loaded.alpha == one.alpha_
+    np.testing.assert_array_equal(loaded.decision_function(X), one.decision_function(X))
 
 
 @pytest.mark.slow
@@ -235,11 +235,13 @@ def test_count_measures_on_wide_rows_take_few_passes():
     X, y = text_rows()
     alphas = np.logspace(0, -4, 6)
     clf = searched(X, y, "f1", alphas=alphas, cv=StratifiedKFold(3), scaling="maxabs")
-    whole = 0.0
+    full_passes = 0.0
     for train, _ in StratifiedKFold(3).split(X, y):
         for alpha in alphas:
-            whole += 2 / 3 * MeasureClassifier("f1", alpha=alpha, scaling="maxabs").fit(X[train], y[train]).n_passes_
-    assert clf.cv_passes_ <= 0.7 * whole
+            full_passes += (
+                2 / 3 * MeasureClassifier("f1", alpha=alpha, scaling="maxabs").fit(X[train], y[train]).n_passes_
+            )
+    assert clf.cv_passes_ <= 0.7 * full_passes
     assert clf.n_passes_ <= 100
     assert (clf.solver_, clf.status_) == ("cost_search", "converged")
     assert clf.gap_ <= clf.tol * clf.lower_bound_
@@ -281,11 +283,11 @@ def test_arrays_of_a_device():
 
 def test_ctrl_c_ends_all_folds():
     X, y = problem()
-    seen = []
+    iterations = []
 
     def press(progress):
-        seen.append(progress.iteration)
-        if len(seen) > 5:
+        iterations.append(progress.iteration)
+        if len(iterations) > 5:
             raise KeyboardInterrupt
 
     clf = MeasureClassifierCV(
@@ -293,7 +295,7 @@ def test_ctrl_c_ends_all_folds():
     )
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, y)
-    assert len(seen) < 60
+    assert len(iterations) < 60
     assert clf.status_ == "interrupted"
     assert clf.alpha_ in clf.alphas
     assert clf.score(X, y) > 0.6
@@ -326,7 +328,7 @@ def test_wrong_use_is_explained():
     rare[:1] = 1
     with pytest.raises(ValueError, match="no rows of class 1 to train on"):
         MeasureClassifierCV(cv=[(np.arange(1, 200), np.arange(1))]).fit(X, rare)
-    with pytest.warns(ConvergenceWarning, match="fits of the folds stopped before their gap was proved"):
+    with pytest.warns(ConvergenceWarning, match="fits of the folds stopped before they converged"):
         MeasureClassifierCV(alphas=[1e-6, 1e-7], max_iter=1, tol=1e-6, cv=2).fit(X, y)
 
 
@@ -378,7 +380,7 @@ def test_folds_that_do_not_define_the_measure_are_left_out_and_named():
     X, y = problem(300)
     groups = np.repeat(np.arange(10), 30)
     y = np.where(groups == 3, 0, y)
-    with pytest.warns(UserWarning, match="roc_auc is not defined on the rows that fold . leaves out"):
+    with pytest.warns(UserWarning, match="roc_auc is not defined on the held-out rows of fold ."):
         clf = MeasureClassifierCV("roc_auc", alphas=[100.0, 1.0, 1e-2], cv=GroupKFold(10), scaling="standard").fit(
             X, y, groups=groups
         )
@@ -393,7 +395,7 @@ def test_folds_that_do_not_define_the_measure_are_left_out_and_named():
             X, y, weight, groups
         )
     one_class = [(np.arange(200), np.flatnonzero(groups == 3))]
-    with pytest.raises(ValueError, match="not defined on the rows that any fold leaves out"):
+    with pytest.raises(ValueError, match="not defined on the held-out rows of any fold"):
         MeasureClassifierCV("roc_auc", alphas=[1.0], cv=one_class).fit(X, y)
 
 
@@ -411,10 +413,10 @@ def test_a_fold_without_weight_of_a_class_is_named():
 def test_a_number_of_folds_splits_the_rows_of_positive_weight():
     X, y = problem(200)
     weight = (np.arange(200) < 80).astype(float)
-    whole = searched(X, y, weight=weight, cv=4, scaling=None)
+    all_rows = searched(X, y, weight=weight, cv=4, scaling=None)
     part = searched(X[:80], y[:80], cv=4, scaling=None)
     for f in range(4):
-        scores = (each.cv_results_[f"split{f}_test_score"] for each in (whole, part))
+        scores = (each.cv_results_[f"split{f}_test_score"] for each in (all_rows, part))
         np.testing.assert_allclose(*scores, atol=0.02)  # the fits end where their gap is proved, not at the same point
     few = np.where(np.arange(200) < 80, weight, 0.0) * (np.cumsum(y) * y <= 3)
     with pytest.raises(
@@ -481,10 +483,10 @@ def test_the_grid_is_widened_to_strong_penalties_too():
 
 def test_the_limit_of_the_grid_gives_a_warning_that_names_the_alpha():
     X, y = small_signals(*np.logspace(-3, -5, 9))
-    with pytest.warns(UserWarning, match="The best alpha, 1e-09, is the smallest .*scaling='standard'") as told:
+    with pytest.warns(UserWarning, match="The best alpha, 1e-09, is the smallest .*scaling='standard'") as caught:
         clf = MeasureClassifierCV("roc_auc", risk="logistic", cv=3, random_state=0).fit(X, y)
     assert clf.alpha_ == clf.cv_results_["alpha"].min() == 1e-9
-    assert all(w.filename == __file__ for w in told)
+    assert all(w.filename == __file__ for w in caught)
 
 
 def test_alphas_of_the_user_are_not_widened(caplog):

@@ -67,7 +67,7 @@ def test_predictions_of_classes_are_the_largest_decision_value(classes):
 
 
 @pytest.mark.slow
-def test_logistic_loss_without_a_cut_is_scikit_learns_one_vs_rest():
+def test_logistic_loss_without_a_threshold_is_scikit_learns_one_vs_rest():
     """The recipe for argmax: decision values are log-odds of every class, so they can be compared."""
     X, y = load_digits(return_X_y=True)
     X = X[:600] / 16.0
@@ -83,7 +83,7 @@ def test_logistic_loss_without_a_cut_is_scikit_learns_one_vs_rest():
 
 
 @pytest.mark.slow
-def test_a_cut_for_each_label_raises_macro_f1():
+def test_a_threshold_for_each_label_raises_macro_f1():
     X, Y = make_multilabel_classification(4000, 30, n_classes=12, n_labels=2, length=40, random_state=0)
     train, test = slice(0, 2000), slice(2000, None)
     found = {}
@@ -153,16 +153,16 @@ def test_sparse_rows_and_sparse_labels(form, classes, labels):
 def test_every_class_reads_the_one_X(classes, monkeypatch):
     X, y = classes
     X = np.ascontiguousarray(X)
-    seen = []
+    arguments = []
 
-    def noted(X):
-        seen.append(X)
+    def recording(X):
+        arguments.append(X)
         return as_operator(X)
 
-    monkeypatch.setattr("scoreline.operators.convert.as_operator", noted)
+    monkeypatch.setattr("scoreline.operators.convert.as_operator", recording)
     OneVsRestClassifier(ours()).fit(X, y)
-    assert len(seen) == 3
-    assert all(np.shares_memory(each, X) for each in seen)
+    assert len(arguments) == 3
+    assert all(np.shares_memory(each, X) for each in arguments)
 
 
 @pytest.mark.slow

@@ -140,7 +140,7 @@ def test_units_do_not_change_the_model(data, measure):
     assert np.array_equal(a.predict(X), b.predict(X * scale + shift))
 
 
-def test_the_cut_is_the_best_on_the_training_scores(data):
+def test_the_threshold_is_the_best_on_the_training_scores(data):
     X, y = data
     for measure in ("accuracy", "balanced_accuracy", "roc_auc"):
         clf = moments(measure).fit(X, y)
@@ -149,8 +149,8 @@ def test_the_cut_is_the_best_on_the_training_scores(data):
         best = best_accuracy(y, z, 1.0 / sides[y])
         assert accuracy_score(y, clf.predict(X), sample_weight=1.0 / sides[y]) == pytest.approx(best, abs=1e-12)  # sums
         assert clf.intercept_[0] != clf.trained_intercept_
-        kept = moments(measure, threshold="none").fit(X, y)
-        assert kept.intercept_[0] == kept.trained_intercept_ == clf.trained_intercept_
+        untuned = moments(measure, threshold="none").fit(X, y)
+        assert untuned.intercept_[0] == untuned.trained_intercept_ == clf.trained_intercept_
 
 
 def test_operators_that_are_made_by_the_user(data):
@@ -256,7 +256,7 @@ def test_the_report_counts_weights_as_rows(data):
 
 
 @for_each("measure", MEASURES)
-def test_without_diagnostics_there_is_one_pass_and_the_cut_of_the_model(data, measure):
+def test_without_diagnostics_there_is_one_pass(data, measure):
     X, y = data
     full = moments(measure).fit(X, y)
     clf = moments(measure, {"diagnostics": False}).fit(X, y)
@@ -266,7 +266,7 @@ def test_without_diagnostics_there_is_one_pass_and_the_cut_of_the_model(data, me
     assert clf.moments_report_["empirical"] is None
     assert clf.moments_report_["predicted"] == full.moments_report_["predicted"]
     assert set(clf.moments_report_["positive"]) == {"mean", "std"}
-    # The cut of the model is best for the normal model: where the weighted densities cross.
+    # The threshold of the model is best for the normal model: where the weighted densities cross.
     prior = y.mean() if measure == "accuracy" else 0.5
     side = clf.moments_report_["positive"], clf.moments_report_["negative"]
     at = -clf.trained_intercept_
@@ -293,15 +293,15 @@ def gaussian_or(kind, n=4000, seed=0):
 @for_each("kind", ["bimodal", "heavy"])
 def test_a_warning_where_prediction_and_measurement_part(kind):
     X, y = gaussian_or(kind)
-    with pytest.warns(UserWarning, match=r"predicts roc_auc 0\.\d{4}, the training scores have 0\.\d{4}") as seen:
+    with pytest.warns(UserWarning, match=r"predicts roc_auc 0\.\d{4}, the training scores have 0\.\d{4}") as caught:
         clf = moments().fit(X, y)
     report = clf.moments_report_
     assert abs(report["predicted"] - report["empirical"]) > 0.02
     assert report["empirical"] == pytest.approx(roc_auc_score(y, clf.decision_function(X)), abs=1e-12)  # counts
     assert max(report[side]["ks"] for side in ("positive", "negative")) > 0.1
-    parted = [each for each in seen if "heavy tails" not in str(each.message)]
+    parted = [each for each in caught if "heavy tails" not in str(each.message)]
     assert len(parted) == 1
-    assert all(each.filename == __file__ for each in seen), "warnings must point at the caller of fit"
+    assert all(each.filename == __file__ for each in caught), "warnings must point at the caller of fit"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "Column.* heavy tails")
@@ -349,7 +349,7 @@ def test_weights_are_repeated_rows(data, measure, scaling):
 
 
 @for_each("class_weight", ["balanced", {0: 1.0, 1: 0.2}, {0: 1.0, 1: 8.0}])
-def test_class_weight_moves_only_the_cut_for_auc(data, class_weight):
+def test_class_weight_moves_only_the_threshold_for_auc(data, class_weight):
     X, y = data
     plain = moments().fit(X, y)
     clf = moments(class_weight=class_weight).fit(X, y)
@@ -359,7 +359,7 @@ def test_class_weight_moves_only_the_cut_for_auc(data, class_weight):
     weight, z = np.where(y == 1, ratio, 1.0), X @ clf.coef_[0]
     best = best_accuracy(y, z, weight)
     assert accuracy_score(y, clf.predict(X), sample_weight=weight) == pytest.approx(best, abs=1e-12)  # sums of weights
-    # The cut of the model, where the densities times weights cross.
+    # The threshold of the model, where the densities times weights cross.
     bare = moments(class_weight=class_weight, solver_params={"diagnostics": False}).fit(X, y)
     at = -bare.intercept_[0]
     high, low = (
@@ -517,7 +517,7 @@ def test_fit_discards_what_blocks_have_left(data):
     assert np.array_equal(clf.coef_, moments().fit(X, y).coef_)
     with pytest.raises(ValueError, match="this classifier has none"):
         clf.merge(moments().partial_fit(X, y))
-    clf.partial_fit(X[:200], y[:200])  # anew
+    clf.partial_fit(X[:200], y[:200])  # again
     assert np.array_equal(clf.coef_, moments().partial_fit(X[:200], y[:200]).coef_)
     assert clf.n_passes_ == 1.0
     other = MeasureClassifier(solver="moments").partial_fit(X[:300], y[:300]).set_params(solver="lbfgs").fit(X, y)
@@ -605,7 +605,7 @@ def test_errors_of_merge(data):
 
 def test_errors_of_fit(data):
     X, y = data
-    with pytest.raises(ValueError, match="threshold='holdout' does not go with solver='moments'"):
+    with pytest.raises(ValueError, match="threshold='holdout' cannot be combined with solver='moments'"):
         moments(threshold="holdout").fit(X, y)
     for call in ("fit", "partial_fit"):
         with pytest.raises(ValueError, match="does not train for measure 'f1'"):

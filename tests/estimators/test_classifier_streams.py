@@ -140,7 +140,7 @@ def test_large_blocks_are_read_in_parts_in_random_order(measure, monkeypatch):
 @every_measure
 @for_each("options", [{}, {"step": "paper"}, "weights", "parts"])
 def test_one_block_is_one_pass_of_fit_to_the_bit(measure, options, monkeypatch):
-    """Same seeds, same updates; and as long as no score is compressed the same cut."""
+    """Same seeds, same updates; and as long as no score is compressed the same threshold."""
     X, y = data()
     weight = np.random.default_rng(1).integers(0, 4, len(y)).astype(float) if options == "weights" else None
     if options == "parts":
@@ -188,7 +188,7 @@ def test_blocks_of_any_size_learn_about_the_same(measure, size):
     blocks = -(-400 // size)
     assert clf._stream.blocks == clf.n_iter_ == blocks
     assert clf.n_passes_ == pytest.approx(3.0 * blocks, rel=1e-12)  # a sum of shares
-    # The cut is that of 60 positives, each with the score of another model: two standard errors of a rate of 0.8 are 0.1.
+    # The threshold is that of 60 positives, each with the score of another model: two standard errors of a rate of 0.8 are 0.1.
     assert clf.score(X, y) >= fitted.score(X, y) - 0.12
 
 
@@ -196,17 +196,17 @@ def test_blocks_of_any_size_learn_about_the_same(measure, size):
 @every_measure
 def test_a_stream_is_as_good_as_a_pass_over_all_rows(measure):
     """The mean of three streams: the worse of two rates, cut at the scores of 500 positives, has a standard error of 0.01."""
-    below_fit, below_recut = [], []
+    below_fit, below_tuned = [], []
     for seed in range(3):
         X, y = data(20000, seed=seed, share=0.05)
         clf = process_rows(classifier(measure, seed), X, y, 1000)
         fitted = classifier(measure, seed, solver_params={"passes": 1}).fit(X, y)
         below_fit.append(fitted.score(X, y) - clf.score(X, y))
-        below_recut.append(copy.deepcopy(clf).tune_threshold(X, y).score(X, y) - clf.score(X, y))
+        below_tuned.append(copy.deepcopy(clf).tune_threshold(X, y).score(X, y) - clf.score(X, y))
         assert 0.0 < clf.threshold_rank_error_ < 0.001
     assert abs(np.mean(below_fit)) <= 0.02
-    assert np.mean(below_recut) <= 0.02
-    assert min(below_recut) >= -1e-12  # the best cut of these rows; counts
+    assert np.mean(below_tuned) <= 0.02
+    assert min(below_tuned) >= -1e-12  # the best threshold of these rows; counts
 
 
 @for_each("measure", MEASURES["stamp"])
@@ -240,28 +240,28 @@ def test_coefficients_stay_in_the_ball(measure, alpha):
     assert_same(process_rows(classifier(measure, alpha=alpha), X, y, len(y)), clf)
 
 
-# ------------------------------------------------------------------------------------------------ the cut
+# ------------------------------------------------------------------------------------------------ the threshold
 
 
-def scores_kept(clf, seen):
+def scores_in_sketch(clf, blocks):
     """Return the last of the blocks of (sign, scores) that the stream holds, joined."""
-    kept, found = sum(sketch.weight for pair in clf._stream.scores.generations for sketch in pair), []
-    while kept > 0.0:
-        found.append(seen[-1 - len(found)])
-        kept -= len(found[-1][0])
-    assert kept == 0.0
+    weight, found = sum(sketch.weight for pair in clf._stream.scores.generations for sketch in pair), []
+    while weight > 0.0:
+        found.append(blocks[-1 - len(found)])
+        weight -= len(found[-1][0])
+    assert weight == 0.0
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))
 
 
 @every_measure
 def test_the_threshold_is_the_best_for_the_recent_scores(measure):
     X, y = data(1000)
-    clf, seen, totals = classifier(measure), [], []
+    clf, blocks, totals = classifier(measure), [], []
     for k in range(0, 1000, 50):
         own = slice(k, k + 50)
         clf.partial_fit(X[own], y[own])
-        seen.append((np.where(y[own] == 1, 1, -1), X[own] @ clf.coef_[0] + clf.trained_intercept_))
-        sign, scores = scores_kept(clf, seen)
+        blocks.append((np.where(y[own] == 1, 1, -1), X[own] @ clf.coef_[0] + clf.trained_intercept_))
+        sign, scores = scores_in_sketch(clf, blocks)
         totals.append(len(sign))
         expected = best_threshold(sign, scores, get_measure(measure)).threshold
         # Scores are products of 4 coefficients here and in the classifier: some roundings of numbers of size 1.
@@ -271,7 +271,7 @@ def test_the_threshold_is_the_best_for_the_recent_scores(measure):
 
 
 @one_of_each
-def test_a_compressed_cut_says_how_far_off_it_may_be(measure, monkeypatch):
+def test_a_compressed_threshold_says_how_far_off_it_may_be(measure, monkeypatch):
     X, y = data(3000)
     exact = process_rows(classifier(measure), X, y)
     monkeypatch.setattr(score_sketch, "SIZE", 16)
@@ -284,17 +284,17 @@ def test_a_compressed_cut_says_how_far_off_it_may_be(measure, monkeypatch):
 
 
 @one_of_each
-def test_no_cut_keeps_the_trained_intercept(measure):
+def test_no_threshold_keeps_the_trained_intercept(measure):
     X, y = data()
-    cut = process_rows(classifier(measure), X, y)
-    kept = process_rows(classifier(measure, threshold="none"), X, y)
-    assert kept.intercept_[0] == kept.trained_intercept_ == cut.trained_intercept_ != cut.intercept_[0]
-    assert np.array_equal(kept.coef_, cut.coef_)
-    assert_same(process_rows(classifier(measure, threshold="train"), X, y), cut)
+    tuned = process_rows(classifier(measure), X, y)
+    untuned = process_rows(classifier(measure, threshold="none"), X, y)
+    assert untuned.intercept_[0] == untuned.trained_intercept_ == tuned.trained_intercept_ != tuned.intercept_[0]
+    assert np.array_equal(untuned.coef_, tuned.coef_)
+    assert_same(process_rows(classifier(measure, threshold="train"), X, y), tuned)
 
 
 @one_of_each
-def test_the_cut_may_be_asked_for_later(measure):
+def test_the_threshold_may_be_asked_for_later(measure):
     """The scores are kept with threshold="none" too."""
     X, y = data()
     clf = process_rows(classifier(measure, threshold="none"), X[:200], y[:200]).set_params(threshold="auto")
@@ -312,7 +312,7 @@ def test_recut_holds_until_the_next_block(measure):
 
 
 @one_of_each
-def test_without_an_intercept_only_the_cut_sets_one(measure):
+def test_without_an_intercept_only_the_threshold_sets_one(measure):
     X, y = data()
     clf = process_rows(classifier(measure, fit_intercept=False), X, y)
     assert clf.trained_intercept_ == 0.0
@@ -366,9 +366,9 @@ def test_integer_weights_are_nearly_copies(measure, step):
     # One long step is not several short ones: only what they lead to is alike.
     assert cosine > 0.98
     assert weighted.score(X, y, weight) == pytest.approx(copies.score(X, y, weight), abs=0.03)
-    kept = [sum(s.weight for pair in clf._stream.scores.generations for s in pair) for clf in (weighted, copies)]
-    assert min(kept) >= 0.5 * weight.sum()
-    assert max(kept) <= 0.5625 * weight.sum() + 300  # a sixteenth and a block more
+    weights = [sum(s.weight for pair in clf._stream.scores.generations for s in pair) for clf in (weighted, copies)]
+    assert min(weights) >= 0.5 * weight.sum()
+    assert max(weights) <= 0.5625 * weight.sum() + 300  # a sixteenth and a block more
 
 
 @one_of_each
@@ -732,7 +732,7 @@ def test_what_is_learnt_cannot_change_halfway(measure, change):
 
 @one_of_each
 def test_what_may_change_halfway(measure):
-    """The ball, the weights of the classes and the cut are no part of what has been learnt."""
+    """The ball, the weights of the classes and the threshold are no part of what has been learnt."""
     X, y = data()
     clf = process_rows(classifier(measure), X[:200], y[:200])
     clf.set_params(alpha=1e-2, class_weight={1: 2.0}, threshold="none", n_jobs=1, max_iter=3)
@@ -791,10 +791,10 @@ def test_coefficients_are_not_those_of_the_state(measure):
     """What the user does to coef_ and intercept_ must not reach the stream, nor later blocks those of a copy."""
     X, y = data()
     clf = process_rows(classifier(measure), X[:200], y[:200])
-    kept = clf.coef_
-    before = kept.copy()
+    coef = clf.coef_
+    before = coef.copy()
     process_rows(clf, X[200:], y[200:])
-    assert np.array_equal(kept, before)
+    assert np.array_equal(coef, before)
     clf = process_rows(classifier(measure), X[:200], y[:200])
     clf.coef_[:], clf.intercept_[:] = np.nan, np.nan
     assert_same(process_rows(clf, X[200:], y[200:]), process_rows(classifier(measure), X, y))
@@ -884,7 +884,7 @@ def test_only_moments_can_be_added(solver):
         ({"scaling": "standard"}, r"scaling='standard' needs all rows at once.*use scaling=None"),
         ({"scaling": "maxabs"}, r"scaling='maxabs' needs all rows at once.*use scaling=None"),
         ({"class_weight": "balanced"}, r"class_weight='balanced' needs all rows at once; give a dict of weights"),
-        ({"threshold": "holdout"}, r"threshold='holdout' does not go with partial_fit.*use threshold='auto'"),
+        ({"threshold": "holdout"}, r"threshold='holdout' cannot be combined with partial_fit.*use threshold='auto'"),
         ({"class_weight": {2: 1.0}}, "names classes that y does not have"),
         ({"class_weight": {1: -1.0}}, "positive weight"),
         ({"class_weight": 3.0}, "class_weight"),

@@ -32,7 +32,7 @@ def test_held_out_rows_are_a_stratified_fifth():
 
 
 @for_each("measure", ["f1", "roc_auc", "accuracy", "precision_at_k"])
-def test_holdout_takes_the_cut_from_rows_that_the_fit_did_not_see(data, measure):
+def test_holdout_takes_the_threshold_from_rows_that_the_fit_did_not_see(data, measure):
     X, y = data
     options = {"solver": "cost_search" if measure == "f1" else "auto", "tol": 1e-6}
     clf = MeasureClassifier(measure, threshold="holdout", random_state=1, **options).fit(X, y)
@@ -41,9 +41,9 @@ def test_holdout_takes_the_cut_from_rows_that_the_fit_did_not_see(data, measure)
     expected = best_threshold(y[held], part.decision_function(X[held]), get_measure(measure)).threshold
     # The first fit is the fit of the other rows, up to tol.
     assert clf.trained_intercept_ - clf.intercept_[0] == pytest.approx(expected, abs=0.02)
-    whole = MeasureClassifier(measure, threshold="train", **options).fit(X, y)
+    on_all_rows = MeasureClassifier(measure, threshold="train", **options).fit(X, y)
     # The coefficients are those of all rows.
-    assert clf.objective_ == pytest.approx(whole.objective_, rel=2e-6)
+    assert clf.objective_ == pytest.approx(on_all_rows.objective_, rel=2e-6)
     assert clf.n_passes_ > clf.history_["passes"][-1] + 2  # those of the fit that was kept, and of the one before it
     other = MeasureClassifier(measure, threshold="holdout", random_state=2, **options).fit(X, y)
     assert other.intercept_[0] != clf.intercept_[0]
@@ -82,8 +82,8 @@ def test_recut_checks_what_it_is_given(data):
 
 
 @for_each("scale", [1e-6, 1 / 800, 0.5])
-def test_relative_weights_do_not_blunt_the_cut(data, scale):
-    """Weights below 1 are no counts: they are brought to a mean of about 1 before a cut asks how many rows there are."""
+def test_relative_weights_do_not_blunt_the_threshold(data, scale):
+    """Weights below 1 are no counts: they are brought to a mean of about 1 before a threshold asks how many rows there are."""
     X, y = data
     plain = MeasureClassifier("f1").fit(X, y)
     scaled = MeasureClassifier("f1").fit(X, y, np.full(len(y), scale))
@@ -98,9 +98,9 @@ def test_a_fit_whose_threshold_flags_nearly_nothing_gives_one_warning():
     X[rare] += 8.0
     with pytest.warns(
         UserWarning, match="flags only . of .* positives .* at a recall of 0.1, the best possible is precision 0"
-    ) as told:
+    ) as caught:
         clf = MeasureClassifier("recall_at_precision", {"precision": 0.9}, threshold="train", scaling="standard").fit(
             X, y
         )
-    assert sum("flags only" in str(w.message) for w in told) == 1
+    assert sum("flags only" in str(w.message) for w in caught) == 1
     assert clf.predict(X).sum() < 10

@@ -44,7 +44,7 @@ def fitted(X, y, solver="auto", measure=None, weight=None, alpha=1e-5, more=None
         return clf.fit(X, y, weight)
 
 
-def judged(clf, X, y, weight=None):
+def validation_value(clf, X, y, weight=None):
     """The measure as early stopping takes it, by other code."""
     measure, z = get_measure(clf.measure), X @ clf.coef_[0] + clf.trained_intercept_
     if isinstance(measure, RankingMeasure):
@@ -60,9 +60,9 @@ def test_the_point_with_the_best_value_is_kept(solver, scaling):
     values = clf.history_["validation"]
     assert len(values) == len(clf.history_["iteration"])
     if solver in SEARCHES:  # the search chose between several fits, the history is of one of them
-        assert max(values) == pytest.approx(judged(clf, Xv, yv), abs=0.02)
+        assert max(values) == pytest.approx(validation_value(clf, Xv, yv), abs=0.02)
     else:
-        assert max(values) == judged(clf, Xv, yv)
+        assert max(values) == validation_value(clf, Xv, yv)
     if clf.gap_ is not None:
         if solver not in SEARCHES:
             assert clf.objective(X, y) == pytest.approx(clf.objective_, rel=1e-12)
@@ -150,15 +150,15 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bits(solver, tmp_path):
         }
         return fitted(X, y, solver, more=more)
 
-    whole = run("whole")
+    uninterrupted = run("whole")
     with pytest.raises(Killed):
         run("killed", [kill])
     assert (tmp_path / "killed").exists()
     again = run("killed")
-    np.testing.assert_array_equal(again.coef_, whole.coef_)
-    assert again.history_["validation"] == whole.history_["validation"]
-    assert again.status_ == whole.status_
-    if whole.status_ == "early_stopping":
+    np.testing.assert_array_equal(again.coef_, uninterrupted.coef_)
+    assert again.history_["validation"] == uninterrupted.history_["validation"]
+    assert again.status_ == uninterrupted.status_
+    if uninterrupted.status_ == "early_stopping":
         assert not (tmp_path / "killed").exists()
 
 
@@ -198,7 +198,7 @@ def test_storages():
     np.testing.assert_allclose(again.history_["validation"][:5], dense.history_["validation"][:5], atol=1e-9)
     sparse = fitted(sp.csr_matrix(X), y, measure="roc_auc", more=more)  # other steps: no Hessian there
     held = held_out_rows(np.where(y > 0, 1, -1), None, 0, 0.3)
-    assert max(sparse.history_["validation"]) == judged(sparse, X[held], y[held])
+    assert max(sparse.history_["validation"]) == validation_value(sparse, X[held], y[held])
     given = fitted(aslinearoperator(X), y, measure="roc_auc", more={"early_stopping": EarlyStopping((Xv, yv))})
     assert given.history_["validation"]
     with pytest.raises(TypeError, match=r"early_stopping=0.3 holds rows of X out.*EarlyStopping\(\(X, y\)\)"):
@@ -266,7 +266,7 @@ def test_a_file_keeps_the_model_not_the_rows(tmp_path):
 
 @for_each("risk, p", tiered(product(["logistic", "squared_hinge"], [300, 1500]), strength=1))
 def test_leave_one_out_is_not_used_far_from_the_optimum(risk, p):
-    """Leave-one-out supposes an optimum: far from it the cut would lie beyond all scores."""
+    """Leave-one-out supposes an optimum: far from it the threshold would lie beyond all scores."""
     rng = np.random.default_rng(0)
     X = 0.3 * rng.standard_normal((1500, p))
     w = np.r_[2.0 * rng.standard_normal(20), np.zeros(p - 20)]

@@ -152,10 +152,10 @@ def test_averaged_passes_come_close_to_passes_over_all_rows(measure):
     scores = []
     for rows in (X, in_parts(X, [1500, 2500]), in_parts(X, [])):
         clf = MeasureClassifier(measure, solver=solver, random_state=0, solver_params={"passes": 20}).fit(rows, y)
-        tried = (
+        trial_passes = (
             6 if solver == "stamp" and measure != "gower_legendre" else 0
         )  # a second start, for a fifth of the passes
-        assert clf.n_passes_ == 20 + 2 + tried  # units, passes, cut
+        assert clf.n_passes_ == 20 + 2 + trial_passes  # units, passes, cut
         scores.append(clf.score(X, y))
     assert scores[1] >= scores[0] - 0.01
     assert scores[2] >= scores[0] - 0.01
@@ -197,7 +197,7 @@ def test_streams_take_moments_of_parts_and_refuse_rows_one_by_one():
     here = MeasureClassifier("roc_auc", solver="moments").partial_fit(X, y, [0, 1], weight)
     there = MeasureClassifier("roc_auc", solver="moments").partial_fit(in_parts(X, [100, 600]), y, [0, 1], weight)
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-9)
-    with pytest.raises(TypeError, match="lies on a cluster: use fit"):
+    with pytest.raises(TypeError, match="is on a cluster: use fit"):
         MeasureClassifier("gmean", solver="spade").partial_fit(in_parts(X, [100]), y, classes=[0, 1])
 
 

@@ -36,7 +36,7 @@ def problem(n=300, p=6, seed=0):
     return overlapping_rows(n, p, seed)
 
 
-def asked(measure="roc_auc", **options):
+def with_probability(measure="roc_auc", **options):
     return MeasureClassifier(measure, **{"probability": True, "scaling": "standard", "random_state": 0, **options})
 
 
@@ -115,7 +115,7 @@ def test_any_scores_give_a_rising_finite_sigmoid(n, seed, exponent):
 @for_each("measure", fewer(MEASURES, in_quick=["roc_auc", "f1", "prbep"]))
 def test_every_measure_has_probabilities_that_rank_as_its_scores(measure):
     X, y = problem()
-    clf = asked(measure).fit(X, y)
+    clf = with_probability(measure).fit(X, y)
     P, z = clf.predict_proba(X), clf.decision_function(X)
     order = np.argsort(z, kind="stable")
     gaps = np.diff(z[order]) > 1e-12 * np.abs(z).max()
@@ -126,7 +126,7 @@ def test_every_measure_has_probabilities_that_rank_as_its_scores(measure):
         if issubclass(kind, RankingMeasure):
             own = get_measure(name)
             assert own.value(y > 0, P[:, 1]) == own.value(y > 0, z), name
-    plain = asked(measure, probability=False).fit(X, y)
+    plain = with_probability(measure, probability=False).fit(X, y)
     np.testing.assert_array_equal(plain.predict(X), clf.predict(X))
     np.testing.assert_array_equal(plain.coef_, clf.coef_)
 
@@ -134,7 +134,7 @@ def test_every_measure_has_probabilities_that_rank_as_its_scores(measure):
 @for_each("solver", fewer(MEASURE, in_quick=["smoothed", "amp", "moments", "spade"]))
 def test_every_solver_has_probabilities(solver):
     X, y = problem()
-    clf = asked(MEASURE[solver], solver=solver, alpha=0.1, tol=0.1).fit(X, y)
+    clf = with_probability(MEASURE[solver], solver=solver, alpha=0.1, tol=0.1).fit(X, y)
     assert clf.calibration_[0] > 0.0
     nothing = log_loss(y, np.full(len(y), y.mean()))
     assert log_loss(y, clf.predict_proba(X)) < nothing + (1e-6 if solver == "excessive_gap" else 0.0)  # flat there
@@ -145,7 +145,7 @@ def test_scores_come_from_fits_without_their_rows(measure):
     """Five fits of copies of their rows, and the sigmoid of their scores, to the accuracy of fits proved within 1e-5."""
     X, y = problem()
     risk = "prbep" if measure == "prbep" else "roc_area"
-    clf = asked(measure, tol=1e-5, scaling=None, risk=risk).fit(X, y)
+    clf = with_probability(measure, tol=1e-5, scaling=None, risk=risk).fit(X, y)
     z = np.empty(len(y))
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
         part = MeasureClassifier(measure, tol=1e-5, random_state=0, threshold="none", risk=risk).fit(X[train], y[train])
@@ -174,7 +174,11 @@ def test_nothing_to_learn_is_not_called_certain():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 150)), rng.random(200) < 0.3
     for measure in ("roc_auc", "accuracy", "f1"):
-        P = asked(measure, alpha=1e-2, scaling=None).fit(X, y).predict_proba(rng.standard_normal((500, 150)))[:, 1]
+        P = (
+            with_probability(measure, alpha=1e-2, scaling=None)
+            .fit(X, y)
+            .predict_proba(rng.standard_normal((500, 150)))[:, 1]
+        )
         assert abs(P.mean() - 0.3) < 0.1
         assert P.std() < 0.1
 
@@ -186,18 +190,18 @@ def test_true_probabilities_are_found():
     truth = expit(X @ [1.0, -2.0, 0.5, 0.0] - 2.0)
     y = rng.random(20_000) < truth
     for measure in ("roc_auc", "f1", "prbep", "gmean", "accuracy"):  # f1: amp with a cost, gmean: cost_search
-        P = asked(measure).fit(X, y).predict_proba(X)[:, 1]
+        P = with_probability(measure).fit(X, y).predict_proba(X)[:, 1]
         assert np.abs(P - truth).mean() < 0.01
 
 
 @for_each("risk", ["logistic", "squared_hinge"])
 def test_curved_losses_need_no_further_fit(risk):
     X, y = problem()
-    passes = [asked("accuracy", risk=risk, probability=flag).fit(X, y).n_passes_ for flag in (False, True)]
-    assert passes[1] == passes[0]  # the cut has them already
+    passes = [with_probability("accuracy", risk=risk, probability=flag).fit(X, y).n_passes_ for flag in (False, True)]
+    assert passes[1] == passes[0]  # the threshold has them already
     times = np.random.default_rng(0).integers(1, 4, len(y))
-    one = asked("accuracy", risk=risk, tol=1e-8).fit(X, y, times)
-    other = asked("accuracy", risk=risk, tol=1e-8).fit(np.repeat(X, times, 0), np.repeat(y, times))
+    one = with_probability("accuracy", risk=risk, tol=1e-8).fit(X, y, times)
+    other = with_probability("accuracy", risk=risk, tol=1e-8).fit(np.repeat(X, times, 0), np.repeat(y, times))
     np.testing.assert_allclose(one.calibration_, other.calibration_, rtol=1e-5)
 
 
@@ -211,7 +215,7 @@ def test_the_search_has_the_scores_already(measure):
     if measure != "f1":  # whole fits a fold: probabilities are those of the final fit
         assert clf.n_passes_ == plain.n_passes_
     assert not hasattr(plain, "predict_proba")
-    own = asked(measure, alpha=clf.alpha_, risk=clf.risk_, solver=clf.solver_).fit(X, y)
+    own = with_probability(measure, alpha=clf.alpha_, risk=clf.risk_, solver=clf.solver_).fit(X, y)
     np.testing.assert_allclose(clf.predict_proba(X), own.predict_proba(X), atol=0.06)
     assert log_loss(y, clf.predict_proba(X)) < log_loss(y, np.full(len(y), y.mean()))
 
@@ -234,9 +238,9 @@ def test_present_only_when_asked_for(tmp_path):
     assert clone(clf).probability is False
 
 
-def test_a_new_cut_does_not_move_probabilities():
+def test_a_new_threshold_does_not_move_probabilities():
     X, y = problem()
-    clf = asked("f1").fit(X, y)
+    clf = with_probability("f1").fit(X, y)
     before = clf.predict_proba(X)
     clf.tune_threshold(X, y, "recall_at_precision")
     np.testing.assert_array_equal(clf.predict_proba(X), before)
@@ -246,49 +250,51 @@ def test_a_new_cut_does_not_move_probabilities():
 def test_storages_agree():
     X, y = problem()
     for measure in ("roc_auc", "accuracy"):
-        dense = asked(measure, scaling=None, tol=1e-6).fit(X, y)
+        dense = with_probability(measure, scaling=None, tol=1e-6).fit(X, y)
         for rows in (sp.csr_matrix(X), aslinearoperator(X)):
-            other = asked(measure, scaling=None, tol=1e-6).fit(rows, y)
+            other = with_probability(measure, scaling=None, tol=1e-6).fit(rows, y)
             np.testing.assert_allclose(other.predict_proba(X), dense.predict_proba(X), atol=2e-3)
 
 
 def test_weights_and_rows_of_weight_zero():
     X, y = problem()
     weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 1.0)
-    one = asked("roc_auc", tol=1e-5).fit(X, y, weight)
-    other = asked("roc_auc", tol=1e-5).fit(X[weight > 0], y[weight > 0])
+    one = with_probability("roc_auc", tol=1e-5).fit(X, y, weight)
+    other = with_probability("roc_auc", tol=1e-5).fit(X[weight > 0], y[weight > 0])
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-3)
 
 
 def test_refusals_and_warnings():
     X, y = problem()
     with pytest.raises(ValueError, match="probability='yes' must be True or False"):
-        asked(probability="yes").fit(X, y)
+        with_probability(probability="yes").fit(X, y)
     with pytest.raises(ValueError, match="probability='yes' must be True or False"):
         MeasureClassifierCV(probability="yes").fit(X, y)
     with pytest.raises(ValueError, match="two rows of each class"):
-        asked(scaling=None).fit(X[:5], [0, 0, 0, 0, 1])
+        with_probability(scaling=None).fit(X[:5], [0, 0, 0, 0, 1])
     with pytest.raises(ValueError, match="which a stream has not"):
         MeasureClassifier(solver="moments", probability=True).partial_fit(X, y)
     rng = np.random.default_rng(1)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        asked("accuracy").fit(rng.standard_normal((60, 50)), np.arange(60) % 2)
-    assert all(w.filename == __file__ for w in told), [w.filename for w in told]
+        with_probability("accuracy").fit(rng.standard_normal((60, 50)), np.arange(60) % 2)
+    assert all(w.filename == __file__ for w in caught), [w.filename for w in caught]
 
 
 @pytest.mark.slow
 def test_as_good_as_scikit_learn_around_the_same_classifier():
     X, y = load_breast_cancer(return_X_y=True)
     train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
-    own = asked("roc_auc").fit(X[train], y[train]).predict_proba(X[test])
-    around = CalibratedClassifierCV(asked("roc_auc", probability=False), ensemble=False).fit(X[train], y[train])
+    own = with_probability("roc_auc").fit(X[train], y[train]).predict_proba(X[test])
+    around = CalibratedClassifierCV(with_probability("roc_auc", probability=False), ensemble=False).fit(
+        X[train], y[train]
+    )
     assert log_loss(y[test], own) < log_loss(y[test], around.predict_proba(X[test])) + 0.02
 
 
 def test_an_interrupted_fit_has_no_probabilities_of_an_earlier_one():
     X, y = problem()
-    clf = asked("roc_auc").fit(X, y)
+    clf = with_probability("roc_auc").fit(X, y)
 
     def stop(progress):
         raise KeyboardInterrupt
@@ -305,7 +311,7 @@ def test_an_interrupted_fit_has_no_probabilities_of_an_earlier_one():
 
 def test_too_few_rows_leave_the_earlier_model():
     X, y = problem()
-    clf = asked("roc_auc").fit(X, y)
+    clf = with_probability("roc_auc").fit(X, y)
     before = clf.coef_.copy(), clf.calibration_.copy()
     with pytest.raises(ValueError, match="two rows of each class"):
         clf.fit(X, np.arange(len(y)) == 5)
@@ -329,7 +335,7 @@ def test_groups_are_kept_together_for_probabilities(measure):
 
 def test_one_number_and_tables_of_decision_values():
     X, y = problem()
-    clf = asked("f1").fit(X, y)
+    clf = with_probability("f1").fit(X, y)
     z = clf.decision_function(X)
     assert clf.probability_of(z[3]) == pytest.approx(clf.predict_proba(X)[3, 1], rel=1e-12)
     table = clf.probability_of(z[:10].reshape(2, 5))
@@ -343,7 +349,7 @@ def test_leave_one_out_is_not_used_where_the_optimum_is_not_proved(risk):
     rng = np.random.default_rng(0)
     X = 0.3 * rng.standard_normal((1500, 300))
     y = (6.0 * X[:, :20] @ rng.standard_normal(20) + rng.logistic(size=1500) > 1.0).astype(int)
-    clf = asked("accuracy", risk=risk, alpha=1e-9, scaling=None).fit(X[:700], y[:700])
+    clf = with_probability("accuracy", risk=risk, alpha=1e-9, scaling=None).fit(X[:700], y[:700])
     assert clf.gap_ > clf.lower_bound_
     z, truth = X[700:] @ clf.coef_[0], y[700:]
     ideal = fit_sigmoid(np.where(truth > 0, 1, -1), z).probability(z)
@@ -363,7 +369,7 @@ def heavy_tails(n=8000, seed=0, share=0.03):
 def test_outlying_scores_do_not_flatten_the_sigmoid(measure):
     X, y = heavy_tails()
     train, test = slice(None, None, 2), slice(1, None, 2)
-    clf = asked(measure).fit(X[train], y[train])
+    clf = with_probability(measure).fit(X[train], y[train])
     P, constant = clf.predict_proba(X[test])[:, 1], log_loss(y[test], np.full(len(y) // 2, y[train].mean()))
     assert np.isfinite(clf.calibration_range_).all()
     assert log_loss(y[test], P) < 0.9 * constant
@@ -374,10 +380,10 @@ def test_outlying_scores_do_not_flatten_the_sigmoid(measure):
 
 def test_scores_without_outliers_are_not_clipped(tmp_path):
     X, y = problem()
-    clf = asked("accuracy").fit(X, y)
+    clf = with_probability("accuracy").fit(X, y)
     np.testing.assert_array_equal(clf.calibration_range_, [-np.inf, np.inf])
     X, y = heavy_tails(2000)
-    clf = asked("roc_auc").fit(X, y)
+    clf = with_probability("roc_auc").fit(X, y)
     clf.save(tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
@@ -391,15 +397,15 @@ def test_scores_without_outliers_are_not_clipped(tmp_path):
 
 
 @pytest.mark.filterwarnings("default")
-@for_each("estimator", [asked, lambda m: MeasureClassifierCV(m, probability=True, alphas=[1e-2])])
+@for_each("estimator", [with_probability, lambda m: MeasureClassifierCV(m, probability=True, alphas=[1e-2])])
 def test_probabilities_no_better_than_a_constant_give_a_warning(estimator):
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((2000, 4)), rng.random(2000) < 0.03
-    with pytest.warns(UserWarning, match="probability=True: on .* share of positives") as told:
+    with pytest.warns(UserWarning, match="probability=True: on .* share of positives") as caught:
         clf = estimator("roc_auc").fit(X, y)
     assert clf.calibration_gain_ < 1e-3
-    assert sum("share of positives" in str(w.message) for w in told) == 1
-    assert all(w.filename == __file__ for w in told)
+    assert sum("share of positives" in str(w.message) for w in caught) == 1
+    assert all(w.filename == __file__ for w in caught)
     X, y = problem(1000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

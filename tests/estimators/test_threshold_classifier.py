@@ -72,10 +72,10 @@ def test_prefit_and_a_single_split_keep_their_model():
     held = model.predict_proba(X[200:])[:, 1]
     assert clf.best_threshold_ == best_threshold(SIGN[200:], held, "f1").threshold
     single = ThresholdClassifier(LogisticRegression(), cv=0.3, refit=False, random_state=0).fit(X, Y)
-    whole = ThresholdClassifier(LogisticRegression(), cv=0.3, random_state=0).fit(X, Y)
-    assert single.best_threshold_ == whole.best_threshold_
-    assert not np.array_equal(single.estimator_.coef_, whole.estimator_.coef_)
-    np.testing.assert_array_equal(whole.estimator_.coef_, LogisticRegression().fit(X, Y).coef_)
+    refitted = ThresholdClassifier(LogisticRegression(), cv=0.3, random_state=0).fit(X, Y)
+    assert single.best_threshold_ == refitted.best_threshold_
+    assert not np.array_equal(single.estimator_.coef_, refitted.estimator_.coef_)
+    np.testing.assert_array_equal(refitted.estimator_.coef_, LogisticRegression().fit(X, Y).coef_)
 
 
 def test_weights_reach_the_estimator_and_the_threshold():

@@ -57,8 +57,8 @@ def tables(draw):
     column_map = None
     if kind is not None:
         rounded = NUMBERS.map(lambda x: round(x, 2))  # knots that differ by denormal numbers have no finite slope
-        seen = st.lists(rounded, min_size=encoding.n_features, max_size=encoding.n_features)
-        column_map = ColumnMap.learn(as_operator(np.array(draw(st.lists(seen, min_size=1, max_size=6)))), kind)
+        training_row = st.lists(rounded, min_size=encoding.n_features, max_size=encoding.n_features)
+        column_map = ColumnMap.learn(as_operator(np.array(draw(st.lists(training_row, min_size=1, max_size=6)))), kind)
     ends = np.array(draw(st.sampled_from([(-np.inf, np.inf), (-2.0, 3.0)])))
     model = {"coef": coef, "intercept": draw(WEIGHTS), "column_map_": column_map, "calibration_range_": ends}
     return encoding, model, rows

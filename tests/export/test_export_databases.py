@@ -66,7 +66,7 @@ def test_truth_values(database):
 
 
 def test_booleans_must_be_columns_of_truth_values():
-    with pytest.raises(ValueError, match="booleans holds 'b', which is no column that the model reads"):
+    with pytest.raises(ValueError, match="booleans holds 'b', which is not a column that the model reads"):
         to_sql(made([1.0], encoding_=FILLED), "t", booleans=["b"])
     with pytest.raises(ValueError, match="booleans holds 'a', whose categories are not only true and false"):
         to_sql(made([1.0] * 4, encoding_=CODES), "t", booleans=["a"])

@@ -121,7 +121,7 @@ def raw(wrapper):
     return {id(wrapper): {"raw_scores": True, "zipmap": False}}
 
 
-WRAPPED = {
+WRAPPERS = {
     "one against the rest": (lambda: OneVsRestClassifier(MeasureClassifier("f1")), three_classes, raw),
     "one against one": (lambda: OneVsOneClassifier(MeasureClassifier("f1")), three_classes, lambda _: PLAIN),
     "several outputs": (
@@ -167,10 +167,10 @@ WRAPPED = {
 }
 
 
-@for_each("name", WRAPPED)
+@for_each("name", WRAPPERS)
 @pytest.mark.filterwarnings("ignore")
 def test_wrappers_of_scikit_learn(name):
-    make, labels, options = WRAPPED[name]
+    make, labels, options = WRAPPERS[name]
     X = (trained()[1] / np.logspace(-1, 2, 5)).astype(np.float32)
     wrapper = make().fit(X, labels(X))
     label, _ = pairs(run_onnx(skl2onnx.to_onnx(wrapper, X[:1], options=options(wrapper)), X))

@@ -141,9 +141,9 @@ def test_frames_with_text_save_load_and_new_categories(tmp_path):
     for rows in (frame, new, frame.astype({"town": "category"})):
         assert np.array_equal(loaded.decision_function(rows), clf.decision_function(rows))
     assert loaded.get_params()["features"] == "additive"
-    kept = MeasureClassifier(features=Additive(max_bins=9, categories=("c",)), alpha=0.1).fit(frame, y)
-    kept.save(tmp_path / "model.npz")
-    assert load_model(tmp_path / "model.npz").features == kept.features
+    additive = MeasureClassifier(features=Additive(max_bins=9, categories=("c",)), alpha=0.1).fit(frame, y)
+    additive.save(tmp_path / "model.npz")
+    assert load_model(tmp_path / "model.npz").features == additive.features
 
 
 def test_thresholds_probabilities_and_early_stopping():

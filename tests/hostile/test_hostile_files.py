@@ -99,10 +99,10 @@ CHANGED = [
 
 def test_text_that_changes_after_counting_is_not_written_beyond_its_arrays(tmp_path, monkeypatch):
     """Text is mapped, and another process may write to it; was: rows and entries beyond those counted were written anyway."""
-    path, whole = tmp_path / "rows.svm", b"1 1:1\n2 1:1\n3 1:1\n4 1:1\n5 1:123456\n"
+    path, content = tmp_path / "rows.svm", b"1 1:1\n2 1:1\n3 1:1\n4 1:1\n5 1:123456\n"
     original, calls = parallel.run_chunks, []
     for changed in CHANGED:
-        path.write_bytes(whole)
+        path.write_bytes(content)
         calls.clear()
 
         def run_chunks(kernel, chunks, *arguments, changed=changed):
@@ -110,7 +110,7 @@ def test_text_that_changes_after_counting_is_not_written_beyond_its_arrays(tmp_p
             calls.append(kernel)
             if len(calls) == 1:  # counted
                 with path.open("r+b") as file:
-                    file.write(changed.ljust(len(whole), b" ")[: len(whole) - 1] + b"\n")
+                    file.write(changed.ljust(len(content), b" ")[: len(content) - 1] + b"\n")
 
         monkeypatch.setattr(parallel, "run_chunks", run_chunks)
         with case(changed), pytest.raises(ValueError, match=r"rows\.svm.*(changed while it was read|expected)"):
@@ -230,15 +230,15 @@ def test_a_parquet_file_that_lies_about_its_rows_is_refused(tmp_path, monkeypatc
     from scoreline.io.tables import ParquetTable
 
     original = ParquetTable.__init__
-    for said in (13, 4, 2**40):
+    for declared in (13, 4, 2**40):
 
-        def lying(self, path, missing, said=said):
+        def lying(self, path, missing, declared=declared):
             original(self, path, missing)
-            self.rows = said
+            self.rows = declared
 
         monkeypatch.setattr(ParquetTable, "__init__", lying)
         message = r"table\.parquet: there are|1,099,511,627,776 rows"
-        with case(said), pytest.raises((ValueError, MemoryError), match=message):
+        with case(declared), pytest.raises((ValueError, MemoryError), match=message):
             read_data(tmp_path / "table.parquet", "y", encoding=encoding)
 
 

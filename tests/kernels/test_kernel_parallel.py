@@ -43,10 +43,10 @@ def test_no_rows_make_one_empty_chunk():
 @for_each("threads", [0, 1, 2, 3, 7])
 @for_each("n_chunks", [1, 2, 3, 16, 64])
 def test_every_chunk_is_run_once(n_chunks, threads):
-    seen = []
+    visited = []
     with parallel.thread_limit(threads):
-        parallel.run_chunks(lambda _, first, last: seen.extend(range(first, last)), n_chunks, None)
-    assert sorted(seen) == list(range(n_chunks))
+        parallel.run_chunks(lambda _, first, last: visited.extend(range(first, last)), n_chunks, None)
+    assert sorted(visited) == list(range(n_chunks))
 
 
 def test_several_threads_really_work():
@@ -182,14 +182,14 @@ def test_a_pool_that_another_thread_replaces_still_serves_its_caller(monkeypatch
 def test_chunks_may_use_chunks_themselves():
     """A block of rows may be made by kernels: threads of one pool must not wait for each other."""
 
-    done, both, seen = np.zeros(8, dtype=int), threading.Barrier(2), threading.local()
+    done, both, local = np.zeros(8, dtype=int), threading.Barrier(2), threading.local()
 
     def inner(k, first, last):
         done[k] += last - first
 
     def outer(first, last):
-        if not getattr(seen, "before", False):
-            seen.before = True
+        if not getattr(local, "before", False):
+            local.before = True
             both.wait(600)  # so that both threads are inside at once
         for k in range(first, last):
             parallel.run_chunks(inner, 5, k)

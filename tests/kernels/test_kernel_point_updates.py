@@ -187,13 +187,13 @@ class Literal:
 class LiteralSpade(Literal):
     def __init__(self, kind, *options, share=None, **more):
         super().__init__(*options, **more)
-        self.kind, self.share, self.dual, self.seen = kind, share, np.array([0.5, 0.5]), np.zeros(2)
+        self.kind, self.share, self.dual, self.weight_so_far = kind, share, np.array([0.5, 0.5]), np.zeros(2)
 
     def take(self, i, y, s):
         side = 0 if y > 0 else 1
         self.t += s
-        self.seen[side] += s
-        share = (self.seen[side] + 1.0) / (self.t + 2.0) if self.share is None else self.share[side]
+        self.weight_so_far[side] += s
+        share = (self.weight_so_far[side] + 1.0) / (self.t + 2.0) if self.share is None else self.share[side]
         margin = y * self.score(i)
         if self.old:
             self.add(s)
@@ -310,7 +310,7 @@ def run_both(literal, X, y, weight, constant, start=((0.5, 0.5), np.inf), beta=1
 
 def close_to(literal, state):
     numbers = state.numbers
-    # Lengths and sums are kept up to date instead of computed anew: a rounding of 1e-16 for each of some hundred updates,
+    # Lengths and sums are kept up to date instead of computed again: a rounding of 1e-16 for each of some hundred updates,
     # for which 1e-9 has room. In the averages, steps (before the projection) are divided by a scale of at least TINY_SCALE.
     size = np.abs(literal.w).max() + 1e-3
     lost = np.finfo(float).eps * literal.longest / point_updates.TINY_SCALE
@@ -342,7 +342,7 @@ def weights_for(kind, n):
     return None if kind == "none" else rng.integers(0, 4, n).astype(np.float64)
 
 
-# Numba compiles every combination of types anew: weights are varied where the types are the plainest.
+# Numba compiles every combination of types again: weights are varied where the types are the plainest.
 CASES = [(s, "some") for s in STORAGES] + [("c", "none"), ("csr_int32", "none")]
 
 
@@ -500,8 +500,13 @@ def test_shuffled_orders_are_permutations_that_depend_on_the_seed(count):
 
 
 def test_all_orders_of_four_are_equally_likely():
-    seen = np.array([shuffled(np.uint64(0), 4, np.uint64(seed)) for seed in range(24_000)]).astype(int) @ [64, 16, 4, 1]
-    counts = np.unique(seen, return_counts=True)[1]
+    orders = np.array([shuffled(np.uint64(0), 4, np.uint64(seed)) for seed in range(24_000)]).astype(int) @ [
+        64,
+        16,
+        4,
+        1,
+    ]
+    counts = np.unique(orders, return_counts=True)[1]
     assert len(counts) == 24
     assert (
         (counts - 1000.0) ** 2 / 1000.0

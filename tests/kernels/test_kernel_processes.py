@@ -86,10 +86,10 @@ def test_a_limit_that_is_ignored_is_named_once(variable, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     parallel._warn_of_limit.cache_clear()
     monkeypatch.setenv(variable, "four")
-    with pytest.warns(UserWarning, match=f"environment variable {variable} is 'four'.* ignored") as seen:
+    with pytest.warns(UserWarning, match=f"environment variable {variable} is 'four'.* ignored") as caught:
         counts = [parallel.available_threads() for _ in range(3)]
     assert min(counts) == max(counts) >= CPUS  # without loky's count, limits of a container are not known
-    assert len(seen) == 1
+    assert len(caught) == 1
 
 
 @pytest.mark.slow

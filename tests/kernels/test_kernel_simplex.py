@@ -183,7 +183,7 @@ def test_a_thousand_planes(kind, p):
 
 
 def test_planes_that_come_one_by_one_from_the_mixture_before():
-    """What a solver does: the factor is made anew for each, and the optimum must be found each time."""
+    """What a solver does: the factor is made again for each, and the optimum must be found each time."""
     planes, c = below_a_risk(80, 7, seed=3)
     weights = np.array([1.0])
     last = -np.inf

@@ -96,10 +96,10 @@ def test_every_phase_leaves_a_model(phase, monkeypatch, tmp_path):
     params = {"init": options["init"]} if "init" in options else None
     clf = MeasureClassifier(**{k: v for k, v in options.items() if k != "init"}, solver_params=params, random_state=0)
     with monkeypatch.context() as patch:
-        came = press(patch, *where)
+        interrupted = press(patch, *where)
         with pytest.raises(KeyboardInterrupt):
             clf.fit(X, y)
-    assert came()
+    assert interrupted()
     assert_usable(clf, X, y)
     assert not hasattr(clf, "_interim")
     clf.solver_params = None
@@ -114,10 +114,10 @@ def test_every_phase_of_a_search_leaves_a_model(phase, n_jobs, monkeypatch, tmp_
     X, y = rows(2000)
     clf = MeasureClassifierCV(**options, alphas=[1e-2, 1e-3], cv=3, n_jobs=n_jobs, random_state=0)
     with monkeypatch.context() as patch:
-        came = press(patch, *where)
+        interrupted = press(patch, *where)
         with pytest.raises(KeyboardInterrupt):
             clf.fit(X, y)
-    assert came()
+    assert interrupted()
     assert_usable(clf, X, y)
     assert clf.alpha_ in (1e-2, 1e-3)
     clf.save(tmp_path / "model.npz")
@@ -127,13 +127,13 @@ def test_every_phase_of_a_search_leaves_a_model(phase, n_jobs, monkeypatch, tmp_
 @for_each("options", [{"class_weight": "balanced"}, {"class_weight": {False: 1.0, True: 50.0}}, {"threshold": "none"}])
 def test_the_threshold_of_an_interrupted_model_is_that_of_the_fit(options, monkeypatch):
     X, y = rows()
-    whole = MeasureClassifier(**options).fit(X, y)
-    clf = clone(whole)
+    uninterrupted = MeasureClassifier(**options).fit(X, y)
+    clf = clone(uninterrupted)
     with monkeypatch.context() as patch:
         press(patch, certified, "is_degenerate", 1)
         with pytest.raises(KeyboardInterrupt):
             clf.fit(X, y)
-    assert np.mean(clf.predict(X) == whole.predict(X)) > 0.98
+    assert np.mean(clf.predict(X) == uninterrupted.predict(X)) > 0.98
 
 
 def test_methods_of_rows_have_a_model_after_every_pass():
@@ -224,7 +224,7 @@ def test_progress_is_shown_once_there_is_a_model(table, monkeypatch, capsys):
     fitted, shown = [], []
     fit, update = MeasureClassifier.fit, train_module.Progress.update
 
-    def noted(self, *arguments):
+    def recording(self, *arguments):
         fitted.append(self)
         return fit(self, *arguments)
 
@@ -232,7 +232,7 @@ def test_progress_is_shown_once_there_is_a_model(table, monkeypatch, capsys):
         shown.append(fitted[0]._interim.ready)
         update(self, *arguments)
 
-    monkeypatch.setattr(MeasureClassifier, "fit", noted)
+    monkeypatch.setattr(MeasureClassifier, "fit", recording)
     monkeypatch.setattr(train_module.Progress, "update", updated)
     assert main(["train", "rows.npz", "--measure", "f1"]) == 0
     assert shown

@@ -88,7 +88,7 @@ def disturbed(clf, at, X, y):
     return False
 
 
-def check_whole(clf, X, y, plain):
+def check_consistent(clf, X, y, plain):
     """A model with everything that says that it was interrupted, unless Ctrl-C came after the last line of the fit."""
     if clf.status_ != "interrupted":
         names = [name for name in facts(plain) if name != "classes_"]
@@ -123,12 +123,12 @@ def check_interrupts(case, number, **options):
         fresh, old = make(), make()
         old.__dict__.update(plain.__dict__)  # of an earlier fit, with other classes
         before = facts(old)
-        came = disturbed(fresh, at, X, y)
-        met += came
-        if came and hasattr(fresh, "coef_"):
-            check_whole(fresh, X, y, plain)
+        interrupted = disturbed(fresh, at, X, y)
+        met += interrupted
+        if interrupted and hasattr(fresh, "coef_"):
+            check_consistent(fresh, X, y, plain)
         if disturbed(old, at, X, other) and facts(old) != before:
-            check_whole(old, X, other, plain)
+            check_consistent(old, X, other, plain)
         assert not getattr(parallel._local, "inside", False)
     assert met > 0.8 * number / 2, case
     with ThreadPoolExecutor(1) as other:  # no lock is left behind
@@ -173,7 +173,7 @@ def test_ctrl_c_at_each_of_the_last_lines(case):
         clf = make()
         clf.__dict__.update(plain.__dict__)
         if disturbed(clf, at, X, other) and facts(clf) != facts(plain):
-            check_whole(clf, X, other, plain)
+            check_consistent(clf, X, other, plain)
 
 
 def test_attributes_come_all_at_once_or_not_at_all():
@@ -302,15 +302,15 @@ def test_signals_at_random_moments(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         work()
-        plain, took = facts(work()), min(timeit.repeat(work, number=1, repeat=3))
+        plain, duration = facts(work()), min(timeit.repeat(work, number=1, repeat=3))
         for _ in range(60):
             try:
-                with Alarm(rng.uniform(1e-4, took)):
+                with Alarm(rng.uniform(1e-4, duration)):
                     work()
             except KeyboardInterrupt:
                 met += 1
             else:
-                took *= 0.9  # the machine was busier when the work was timed
+                duration *= 0.9  # the machine was busier when the work was timed
             assert not getattr(parallel._local, "inside", False)
         assert met > 10
         assert facts(work()) == plain

@@ -29,10 +29,12 @@ def fitted(case, monkeypatch, **options):
 @for_each("case", SOME)
 def test_a_fit_ends_within_an_iteration_of_its_time(case, monkeypatch):
     """An iteration is what the whole fit takes for its longest."""
-    whole, full = fitted(case, monkeypatch)
-    iteration = float(np.diff(whole.history_.get("seconds", [])).max(initial=1.0))
+    unlimited, all_passes = fitted(case, monkeypatch)
+    iteration = float(np.diff(unlimited.history_.get("seconds", [])).max(initial=1.0))
     for share in (0.01, 0.3, 0.6):
-        limit = share * full
-        clf, took = fitted(case, monkeypatch, max_time=limit)
+        limit = share * all_passes
+        clf, passes = fitted(case, monkeypatch, max_time=limit)
         assert np.isfinite(clf.coef_).all()
-        assert took <= limit + END + iteration, f"{took} passes of {full}, {limit} asked for, {iteration} an iteration"
+        assert passes <= limit + END + iteration, (
+            f"{passes} passes of {all_passes}, {limit} asked for, {iteration} an iteration"
+        )

@@ -281,7 +281,7 @@ def test_a_measure_that_is_nan_for_a_class_is_left_out():
         (("f1", [0.0, np.nan, 2.0], [0.0, 1.0, 2.0]), "NaN or infinity"),
         (("f1", np.array([0, "a", None], dtype=object), np.array([0, "a", 1], dtype=object)), "labels of one type"),
         (("f1", np.eye(3), np.eye(3)[:, :2]), r"expected y_pred of that shape, got \(3, 2\)"),
-        (("f1", np.eye(3), np.eye(3) - 0.5), "f1 looks at predictions, 0 or 1"),
+        (("f1", np.eye(3), np.eye(3) - 0.5), "f1 needs predictions, 0 or 1"),
         (("f1", 2 * np.eye(3), np.eye(3)), "score outputs of several classes one by one"),
         (("f1", np.eye(3), np.eye(3), "macro", ["a", "b"]), "expected one for each of the 3 columns"),
         (("f1", [0, 1, 2], [0, 1, 2], "macro", [0, 0]), "must be different labels"),

@@ -258,11 +258,11 @@ def test_count_measure_may_be_infinite_for_some_counts(func):
 def test_user_functions_of_counts_get_flat_float_arrays_of_their_own(shape):
     calls = []
 
-    def noted(*counts):
+    def recording(*counts):
         calls.append(counts)
         return counts[0] / counts[1] - 1.0 / counts[1]
 
-    measure = CountMeasure(noted, name="noted")
+    measure = CountMeasure(recording, name="noted")
     calls.clear()
     counts = [np.full(shape, k, dtype=int) for k in (1, 0, 3, 4)]
     value = measure.from_counts(*counts)

@@ -44,7 +44,7 @@ def test_variances_are_those_of_delong():
 def test_the_spread_of_one_model_is_that_of_delong():
     """The interval without weights sorts the classes alone: the same sums as from the placements of rows."""
     for seed in range(20):
-        y, z, rng = scored(n=int(20 + 10 * seed), positives=int(3 + seed), seed=seed, ties=seed % 2 > 0)
+        y, z, _ = scored(n=int(20 + 10 * seed), positives=int(3 + seed), seed=seed, ties=seed % 2 > 0)
         (area,), covariance = delong(y, [z])
         m, n = (y > 0).sum(), (y < 0).sum()
         found, high, low = placements.spread(np.sort(z[y > 0]), np.sort(z[y < 0]))

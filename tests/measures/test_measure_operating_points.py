@@ -45,10 +45,10 @@ def test_the_chance_is_that_of_a_second_sample(name):
     for deviations in (-2.0, -1.0, 0.0, 1.0, 2.0):
         successes = np.round(limit * trials + deviations * np.sqrt(limit * (1.0 - limit) * trials))
         rates = rng.beta(successes + 0.5, trials - successes + 0.5, 20000)
-        kept = np.mean(rng.binomial(trials, rates) >= limit * trials - 1e-9)
+        frequency = np.mean(rng.binomial(trials, rates) >= limit * trials - 1e-9)
         # Counts are whole: half a count is 0.06 of the deviation of 8.5 and up to 0.025 of the chance; as much again for
         # the normal approximation and the draws.
-        assert float(measure.chance(*counts(name, successes, trials))) == pytest.approx(kept, abs=0.05)
+        assert float(measure.chance(*counts(name, successes, trials))) == pytest.approx(frequency, abs=0.05)
 
 
 @for_each("name", list(POINTS))
@@ -72,10 +72,10 @@ def test_the_chance_is_0_without_trials_and_certain_at_a_limit_of_1():
 
 @for_each("name", list(POINTS))
 def test_doubling_all_counts_makes_a_kept_constraint_safer(name):
-    kept = counts(name, 95.0, 100.0)
+    table = counts(name, 95.0, 100.0)
     measure = point(name)
-    assert measure.is_met(*kept)
-    assert measure.chance(*(2.0 * c for c in kept)) > measure.chance(*kept)
+    assert measure.is_met(*table)
+    assert measure.chance(*(2.0 * c for c in table)) > measure.chance(*table)
 
 
 @for_each("seed", range(5))
@@ -232,15 +232,15 @@ def test_the_default_threshold_keeps_the_constraint_more_often(name, limit, solv
         y = (rng.random(n) < 0.3).astype(int)
         return rng.standard_normal((n, 3)) + y[:, None] * np.array([1.2, 0.8, 0.0]), y
 
-    kept = {"auto": [], "train": []}
+    met = {"auto": [], "train": []}
     for seed in range(30):
         rng = np.random.default_rng(seed)
         (X, y), (X_new, y_new) = sample(rng), sample(rng)
-        for rule, outcomes in kept.items():
+        for rule, outcomes in met.items():
             clf = MeasureClassifier(name, {POINTS[name][0]: limit}, threshold=rule, solver=solver).fit(X, y)
             outcomes.append(clf.score(X_new, y_new) > 0.0)
     # Measured 0.93 or more against 0.6 or less; the standard error of a share of 30 is at most 0.09.
-    assert np.mean(kept["auto"]) > np.mean(kept["train"]) + 0.2
+    assert np.mean(met["auto"]) > np.mean(met["train"]) + 0.2
 
 
 def test_limits_without_room_for_chance():
@@ -276,9 +276,11 @@ def test_a_threshold_that_flags_nearly_nothing_is_explained():
     """Three of 1000 positives lie above all negatives; below, positives and negatives alternate."""
     y = np.concatenate([np.ones(3), np.tile([-1.0, 1.0], 997)])
     z = -np.arange(len(y), dtype=float)
-    said = point("recall_at_precision", 0.9).scarce(y, z, None, -2.5)
-    assert said.startswith("the threshold that keeps precision >= 0.9 flags only 3 of 1,000 positives (recall 0.003)")
-    assert "at a recall of 0.1, the best possible is precision 0.5" in said
+    message = point("recall_at_precision", 0.9).scarce(y, z, None, -2.5)
+    assert message.startswith(
+        "the threshold that keeps precision >= 0.9 flags only 3 of 1,000 positives (recall 0.003)"
+    )
+    assert "at a recall of 0.1, the best possible is precision 0.5" in message
     assert "a false positive rate of 0.09" in point("tpr_at_fpr", 0.001).scarce(y, z, None, -2.5)
     assert point("recall_at_precision", 0.5).scarce(y, z, None, -100.0) is None
     assert point("recall_at_precision", 0.9).scarce(y[:20], z[:20], None, -2.5) is None  # 3 of few positives are enough

@@ -89,8 +89,8 @@ def test_the_threshold_is_the_best_of_blurred_counts(measure, kind, ties):
         # Running sums of up to 60 weights against direct ones, through a measure of slope 1 or so (3 and 60 rows for cost).
         assert values_at(y, z, w, measure, [tuned.threshold]) == pytest.approx(best, rel=1e-11, abs=1e-11)
         # The value is the one of whole rows, from the same sums of a few weights.
-        whole = values_at(y, z, w, measure, [tuned.threshold], plain_above)
-        assert tuned.value == pytest.approx(whole[0], rel=1e-12, abs=1e-12)
+        exact = values_at(y, z, w, measure, [tuned.threshold], plain_above)
+        assert tuned.value == pytest.approx(exact[0], rel=1e-12, abs=1e-12)
 
 
 @for_each("block", [1, 2, 7])
@@ -244,7 +244,7 @@ def test_scores_of_any_size_give_the_same_predictions(scale):
 
 def test_scores_without_room_between_them():
     e = np.finfo(float).eps
-    apart, tied = np.array([1 + 128 * e, 1 + e]), np.array([1 + 2 * e, 1 + e])
-    assert robust_threshold(np.array([1, -1]), apart, get_measure("accuracy")).value == 1.0
+    distinct, tied = np.array([1 + 128 * e, 1 + e]), np.array([1 + 2 * e, 1 + e])
+    assert robust_threshold(np.array([1, -1]), distinct, get_measure("accuracy")).value == 1.0
     assert robust_threshold(np.array([1, -1]), tied, get_measure("accuracy")).value == 0.5
     assert robust_threshold(np.array([1, 1, 1, -1]), np.full(4, 1e16), get_measure("accuracy")).value == 0.75

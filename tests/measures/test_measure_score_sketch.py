@@ -225,7 +225,7 @@ def weight_of(block):
     return float(len(sign) if weight is None else weight.sum())
 
 
-def kept_weight(recent):
+def weight_in_sketch(recent):
     return sum(sketch.weight for pair in recent.generations for sketch in pair)
 
 
@@ -256,16 +256,16 @@ def test_the_later_half_is_held_and_an_eighth_and_a_block_more_at_most(sizes, we
     for block in blocks_of(sizes, seed, weighted=weighted):
         recent.add(*block)
         blocks.append(block)
-        total, kept = sum(map(weight_of, blocks)), kept_weight(recent)
+        total, in_sketch = sum(map(weight_of, blocks)), weight_in_sketch(recent)
         assert recent.total == total
-        assert 2.0 * kept >= total
+        assert 2.0 * in_sketch >= total
         # All but the oldest generation are less than a half, and it has an eighth of what came until its end, and a block:
         # kept <= rest + (total - rest) / 8 + block with rest <= total / 2.
-        assert kept <= 0.5625 * total + max(map(weight_of, blocks))
+        assert in_sketch <= 0.5625 * total + max(map(weight_of, blocks))
         assert (
             len(recent.generations) <= 12
         )  # an eighth each: 8/7 more rows from one to the next, and 8/3 of them in all
-        sign, scores, weight = latest(blocks, kept)
+        sign, scores, weight = latest(blocks, in_sketch)
         held = [column for generation in recent.generations for column in generation]
         for side in (0, 1):
             points = np.sort(np.concatenate([sketch.points()[0] for sketch in held[side::2]]))
@@ -281,7 +281,7 @@ def test_the_threshold_is_the_best_of_the_later_scores(measure, weighted):
     for block in blocks_of([20, 50, 7, 2, 100] * 8, weighted=weighted):
         recent.add(*block)
         blocks.append(block)
-        sign, scores, weight = latest(blocks, kept_weight(recent))
+        sign, scores, weight = latest(blocks, weight_in_sketch(recent))
         assert recent.rank_error == 0.0
         assert recent.best_threshold(get_measure(measure)) == best_threshold(sign, scores, get_measure(measure), weight)
     assert len(sign) < 0.7 * sum(len(b[0]) for b in blocks), "early scores were let go"
@@ -295,7 +295,7 @@ def test_early_scores_have_no_say_in_the_threshold():
         recent.add(*block)
         later.append(block)
     assert recent.best_threshold(get_measure("gmean")) == best_threshold(
-        *latest(later, kept_weight(recent))[:2], get_measure("gmean")
+        *latest(later, weight_in_sketch(recent))[:2], get_measure("gmean")
     )
     assert abs(recent.best_threshold(get_measure("gmean")).threshold) < 2.0
 
@@ -310,15 +310,15 @@ def test_a_class_that_the_later_half_lacks_is_kept(side):
     assert sum(pair[(side + 1) // 2].weight for pair in recent.generations) == 5.0
     tuned, others = (
         recent.best_threshold(get_measure("balanced_accuracy")),
-        latest(blocks[1:], kept_weight(recent) - 5.0),
+        latest(blocks[1:], weight_in_sketch(recent) - 5.0),
     )
     sign, scores = (np.concatenate([early, late]) for early, late in zip(blocks[0][:2], others[:2], strict=True))
     assert tuned == best_threshold(sign, scores, get_measure("balanced_accuracy"))
-    assert kept_weight(recent) <= 0.5625 * recent.total + 20 + 5, "the other class of old rows is let go"
+    assert weight_in_sketch(recent) <= 0.5625 * recent.total + 20 + 5, "the other class of old rows is let go"
     # As soon as both are there, what is old goes.
     for block in blocks_of([50] * 40):
         recent.add(*block)
-    assert kept_weight(recent) <= 0.5625 * recent.total + 50
+    assert weight_in_sketch(recent) <= 0.5625 * recent.total + 50
     assert recent.generations[0][0].weight + recent.generations[0][1].weight < 0.2 * recent.total
 
 
@@ -342,7 +342,7 @@ def test_a_compressed_threshold_is_as_good_as_its_error_allows(monkeypatch, meas
     for block in blocks_of([1000, 3000, 500] * 10, share=0.1, weighted=weighted):
         recent.add(*block)
         blocks.append(block)
-    rows = latest(blocks, kept_weight(recent))
+    rows = latest(blocks, weight_in_sketch(recent))
     sign, scores, weight = rows
     sums, error, tuned = (
         [weight[sign > 0].sum(), weight[sign < 0].sum()],

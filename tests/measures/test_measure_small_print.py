@@ -29,16 +29,16 @@ def drawn(seed, n=60):
     return y, z, rng.integers(0, 4, n).astype(float) + (np.arange(n) < 2)
 
 
-@for_each("elsewhere", [False, True])
+@for_each("in_parts", [False, True])
 @for_each("want, side", [("all", -1), ("none", 1)])
-def test_beyond_the_ends_a_threshold_is_half_a_mean_distance_away(want, side, elsewhere):
+def test_beyond_the_ends_a_threshold_is_half_a_mean_distance_away(want, side, in_parts):
     """Five scores from 1 to 9: two units apart in the mean, so one unit beyond."""
     z, y = np.array([1.0, 2.0, 4.0, 8.0, 9.0]), np.array([1, -1, 1, -1, 1])
 
     def value(tp, fp, fn, tn):
         return tp + fp if want == "all" else -(tp + fp)
 
-    sign, scores = in_blocks(y, z) if elsewhere else (y, z)
+    sign, scores = in_blocks(y, z) if in_parts else (y, z)
     tuned = best_threshold(sign, scores, value)
     assert tuned.threshold == pytest.approx(0.0 if side < 0 else 10.0)
     assert tuned.value == (5.0 if want == "all" else 0.0)
@@ -67,15 +67,15 @@ def test_a_point_that_no_threshold_reaches_says_how_near_the_best_comes(name):
     """Scores the wrong way round: the words hold the closest rate, or the chance, of all thresholds."""
     y, z, _ = drawn(0)
     measure = get_measure(name, {"confidence": 0.9999999})
-    said = measure.unreached(y, z)
+    message = measure.unreached(y, z)
     above = z >= np.append(np.unique(z), np.inf)[:, None]
     cells = above & (y > 0), above & (y < 0), ~above & (y > 0), ~above & (y < 0)
     counts = [np.count_nonzero(cell, axis=1).astype(float) for cell in cells]
     if np.asarray(measure.is_met(*counts)).any():
         best = np.max(measure.chance(*counts))
-        assert said is None if best >= measure.confidence else f"the best has {best:.3g}" in said
+        assert message is None if best >= measure.confidence else f"the best has {best:.3g}" in message
     else:
-        assert f"the closest reaches {np.max(measure.rate(*counts)):.3g}" in said
+        assert f"the closest reaches {np.max(measure.rate(*counts)):.3g}" in message
 
 
 @for_each("confidence", [None, 0.8])
@@ -86,13 +86,13 @@ def test_the_careful_value_puts_kept_thresholds_first(name, confidence):
     rng = np.random.default_rng(0)
     tp, fp = rng.integers(0, 30, 200).astype(float), rng.integers(0, 30, 200).astype(float)
     counts = tp, fp, 30.0 - tp, 30.0 - fp
-    careful, robust = np.asarray(measure.value_with_margin(*counts)), np.asarray(measure.robust_value(*counts))
+    with_margin, robust = np.asarray(measure.value_with_margin(*counts)), np.asarray(measure.robust_value(*counts))
     if confidence is not None:
-        assert np.array_equal(careful, robust)
+        assert np.array_equal(with_margin, robust)
         return
-    kept = np.asarray(measure.is_met(*counts), dtype=bool)
-    assert kept.any()
-    assert not kept.all()
-    assert careful[kept].min() >= careful[~kept].max()
-    np.testing.assert_array_equal(careful[kept], 1.0 + robust[kept])
-    np.testing.assert_array_equal(careful[~kept], np.asarray(measure.rate(*counts))[~kept])
+    met = np.asarray(measure.is_met(*counts), dtype=bool)
+    assert met.any()
+    assert not met.all()
+    assert with_margin[met].min() >= with_margin[~met].max()
+    np.testing.assert_array_equal(with_margin[met], 1.0 + robust[met])
+    np.testing.assert_array_equal(with_margin[~met], np.asarray(measure.rate(*counts))[~met])

@@ -183,12 +183,12 @@ def test_list_measures():
         assert info.range == measure.range
         assert info.risks == measure.risks
         assert set(info.risks) <= set(all_risks())
-        served = [
+        supporting = [
             s
             for s, solver in all_solvers().items()
             if solver.trains(measure) and any(solver.serves(all_risks()[r]) for r in info.risks)
         ]
-        assert list(info.solvers) == served
+        assert list(info.solvers) == supporting
         assert info.solvers
 
 

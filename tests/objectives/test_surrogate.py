@@ -112,8 +112,8 @@ def test_boosting_sees_the_log_loss():
     grad, curvature = Surrogate("accuracy").prepare(y, weight).for_boosting(z)
     np.testing.assert_allclose(grad, weight * (p - y), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(curvature, weight * p * (1 - p))
-    dear, _ = Surrogate("f1", cost=3.0).prepare(y, weight).for_boosting(z)
-    np.testing.assert_allclose(dear, np.where(y > 0, 3.0, 1.0) * grad)
+    costly, _ = Surrogate("f1", cost=3.0).prepare(y, weight).for_boosting(z)
+    np.testing.assert_allclose(costly, np.where(y > 0, 3.0, 1.0) * grad)
     share = weight[y > 0].sum() / weight.sum()
     for measure in ("roc_auc", "partial_roc_auc"):
         grad, curvature = Surrogate(measure).prepare(y, weight).for_boosting(np.zeros(len(y)))

@@ -117,11 +117,11 @@ def test_memory_stands_for_the_other_rows():
     assert float(value) == pytest.approx(float(literal(z, y, weight)))
     (found,) = torch.autograd.grad(value, z)
     assert (found[:30] == 0).all()
-    (whole,) = torch.autograd.grad(literal(z, y, weight), z)
+    (full,) = torch.autograd.grad(literal(z, y, weight), z)
     for side in (0, 1):
         rows = (y == side) & (torch.arange(60) >= 30)
         share = weight[rows].sum() / weight[y == side].sum()
-        torch.testing.assert_close(found[rows] * share, whole[rows])
+        torch.testing.assert_close(found[rows] * share, full[rows])
 
 
 def test_memory_is_limited_and_can_be_left():

@@ -129,13 +129,13 @@ def test_the_operator_keeps_the_contract(storage, kind):
 
 def test_a_sample_of_many_rows_gives_nearly_the_same_knots(monkeypatch):
     X = np.random.default_rng(0).standard_normal((20_000, 3)) ** 3
-    whole = ColumnMap.learn(as_operator(X), "quantile")
+    all_rows = ColumnMap.learn(as_operator(X), "quantile")
     monkeypatch.setattr("scoreline.operators.column_maps.Sample.of.__func__.__defaults__", (1 << 17,))
     part = ColumnMap.learn(as_operator(X), "quantile")
-    assert not np.array_equal(part.x, whole.x)
+    assert not np.array_equal(part.x, all_rows.x)
     inside = np.abs(X) < 8.0  # two standard deviations before the cube
     # 5,461 rows: a share of the rows is off by less than 0.03 with overwhelming probability, a normal score by 0.15 at two.
-    assert np.abs(part.transform(X) - whole.transform(X))[inside].max() < 0.3
+    assert np.abs(part.transform(X) - all_rows.transform(X))[inside].max() < 0.3
 
 
 def test_heavy_tails_are_recognised_and_rare_ones_are_not():
@@ -200,11 +200,11 @@ def test_the_sample_is_of_rows_with_weight(kind, monkeypatch):
 def test_entries_that_name_the_same_place_are_one_value(kind):
     X = np.random.default_rng(0).standard_cauchy((50, 4))
     column_map = ColumnMap.learn(as_operator(X), kind)
-    whole = sp.csr_array(X)
-    parts = np.repeat(whole.data / 2.0, 2), np.repeat(whole.indices, 2), 2 * whole.indptr
+    canonical = sp.csr_array(X)
+    parts = np.repeat(canonical.data / 2.0, 2), np.repeat(canonical.indices, 2), 2 * canonical.indptr
     split = sp.csr_array(parts, shape=X.shape)
-    np.testing.assert_array_equal(column_map.transform(split).toarray(), column_map.transform(whole).toarray())
-    assert split.nnz == 2 * whole.nnz  # the matrix of the user stays as it is
+    np.testing.assert_array_equal(column_map.transform(split).toarray(), column_map.transform(canonical).toarray())
+    assert split.nnz == 2 * canonical.nnz  # the matrix of the user stays as it is
 
 
 def test_listed_rows_are_read_in_blocks(monkeypatch):

@@ -76,10 +76,10 @@ def test_the_contract_accepts_constant_columns():
 @for_each("name", SPARSE_NAMES)
 def test_sparse_storage_keeps_the_contract(name):
     X = SPARSE[name]()
-    kept = X.copy() if X.format in ("csr", "csc") else None
+    original = X.copy() if X.format in ("csr", "csc") else None
     check_operator(as_operator(X), X.astype(np.float64).toarray())
-    if kept is not None:
-        arrays = ((X.data, kept.data), (X.indices, kept.indices), (X.indptr, kept.indptr))
+    if original is not None:
+        arrays = ((X.data, original.data), (X.indices, original.indices), (X.indptr, original.indptr))
         for now, before in arrays:
             size = len(now) if len(now) == len(before) else X.indptr[-1]
             assert np.array_equal(now[:size], before[:size]), "the caller's matrix was changed"

@@ -261,11 +261,11 @@ MISSING = {
 }
 
 
-@for_each("wrapped", [False, True])
+@for_each("with_intercept", [False, True])
 @for_each("name", MISSING)
-def test_a_missing_capability_is_refused_before_a_pass(name, wrapped):
+def test_a_missing_capability_is_refused_before_a_pass(name, with_intercept):
     inner = as_operator(aslinearoperator(np.eye(3)))
-    operator = InterceptOperator(inner) if wrapped else inner
+    operator = InterceptOperator(inner) if with_intercept else inner
     with pytest.raises(TypeError, match=r"cannot do .* products"):
         MISSING[name](operator)
     assert operator.n_passes == inner.n_passes == 0

@@ -90,13 +90,13 @@ def test_a_copy_is_logged_once(caplog):
 
 def test_operators_do_not_write_to_their_input():
     X, w, u = gaussian(), np.ones(23), np.ones(37)
-    kept = X.copy()
+    original = X.copy()
     for storage in (X, sp.csr_matrix(X), sp.csc_matrix(X)):
         operator = as_operator(storage)
         operator.matvec(w)
         operator.rmatvec(u)
         operator.column_statistics(u)
-    assert np.array_equal(X, kept)
+    assert np.array_equal(X, original)
     assert (w == 1).all()
     assert (u == 1).all()
 

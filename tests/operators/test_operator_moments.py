@@ -100,13 +100,13 @@ def test_dense_storages(name):
 @for_each("name", SPARSE_NAMES)
 def test_sparse_storages(name):
     X = SPARSE[name]()
-    kept = X.copy() if X.format in ("csr", "csc") else None
+    original = X.copy() if X.format in ("csr", "csc") else None
     check_storage(as_operator(X), X.astype(np.float64).toarray())
-    if kept is not None:
-        assert np.array_equal(X.indptr, kept.indptr)
+    if original is not None:
+        assert np.array_equal(X.indptr, original.indptr)
         stored = X.indptr[-1]
-        assert np.array_equal(X.indices[:stored], kept.indices[:stored]), "the caller's matrix was changed"
-        assert np.array_equal(X.data[:stored], kept.data[:stored]), "the caller's matrix was changed"
+        assert np.array_equal(X.indices[:stored], original.indices[:stored]), "the caller's matrix was changed"
+        assert np.array_equal(X.data[:stored], original.data[:stored]), "the caller's matrix was changed"
 
 
 @for_each("name", FRAMES)
@@ -416,12 +416,12 @@ def merged(parts, p):
 def test_parts_in_any_order_give_the_whole(size, far):
     A, sign = far_columns(n=700 if size == 1 else 2000, far=far)
     weight = np.random.default_rng(1).integers(0, 3, len(A)).astype(float)
-    whole = as_operator(A).class_moments(sign, weight)
+    at_once = as_operator(A).class_moments(sign, weight)
     parts = parts_of(A, sign, [*range(0, len(A), size), len(A)], weight)
     rng = np.random.default_rng(2)
     for order in (np.arange(len(parts)), np.arange(len(parts))[::-1], rng.permutation(len(parts))):
         got = merged([parts[k] for k in order], A.shape[1])
-        for (_, a), (_, b) in zip(sides(got), sides(whole), strict=True):
+        for (_, a), (_, b) in zip(sides(got), sides(at_once), strict=True):
             assert a.weight == b.weight
             deviation = np.sqrt(np.diag(b.covariance))
             # A mean of size 1e6 deviations has 1e-10 of one, and 700 merges round it 700 times: like a random walk
@@ -491,13 +491,13 @@ def test_merge_is_associative_and_commutative(problem):
 
     a, b, c = (moments_of(p, *group) for group in groups)
     rows, weight = (np.concatenate(part) for part in zip(*groups, strict=True))
-    whole = moments_of(p, rows, weight)
+    at_once = moments_of(p, rows, weight)
     for got in (join(join(a, b), c), join(a, join(b, c)), join(c, b, a), join(join(c, a), b)):
-        assert got.weight == pytest.approx(whole.weight, rel=1e-14)  # 15 numbers
+        assert got.weight == pytest.approx(at_once.weight, rel=1e-14)  # 15 numbers
         # Means are rounded at |far|, three times; distances of at most 20 with that error are squared, weight at most 240.
         error = 8 * EPS * (abs(far) + 20.0)
-        np.testing.assert_allclose(got.mean, whole.mean, rtol=0, atol=error)
-        np.testing.assert_allclose(got.scatter, whole.scatter, rtol=0, atol=240 * 20 * 2 * error)
+        np.testing.assert_allclose(got.mean, at_once.mean, rtol=0, atol=error)
+        np.testing.assert_allclose(got.scatter, at_once.scatter, rtol=0, atol=240 * 20 * 2 * error)
         assert (np.diag(got.scatter) >= 0.0).all()
 
 

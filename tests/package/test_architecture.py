@@ -37,7 +37,7 @@ LAYERS = [
     "kernels",
     "runtime",
 ]
-DOCUMENTED_ELSEWHERE = {"LinearMap"}  # by Operator
+DOCUMENTED_BY_OTHERS = {"LinearMap"}  # by Operator
 # Rooms that other rooms import inside of functions only, when Dask data or an array of a device come in.
 ON_DEMAND = {"distributed", "gpu"}
 # Arrows that point down and are forbidden all the same: X and labels meet in objective.py only.
@@ -169,7 +169,7 @@ def test_every_public_method_has_a_docstring():
             continue
         module = importlib.import_module(".".join(["scoreline", *path.with_suffix("").parts]))
         for _, owner in inspect.getmembers(module, inspect.isclass):
-            if owner.__module__ != module.__name__ or owner.__name__ in DOCUMENTED_ELSEWHERE:
+            if owner.__module__ != module.__name__ or owner.__name__ in DOCUMENTED_BY_OTHERS:
                 continue
             for name in vars(owner):
                 is_method = callable(getattr(owner, name)) or isinstance(vars(owner)[name], property)

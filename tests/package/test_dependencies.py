@@ -46,13 +46,13 @@ def test_the_table_is_that_of_the_project():
 def test_licences_are_those_of_the_packages():
     installed = {each.name.lower().replace("_", "-"): each.metadata for each in importlib.metadata.distributions()}
     for name in wanted():
-        said = installed.get(name)
-        if said is None:
+        package = installed.get(name)
+        if package is None:
             continue  # extras need not be installed
-        classifiers = [line for line in said.get_all("Classifier") or [] if line.startswith("License")]
-        text = " ".join([said.get("License-Expression") or "", (said.get("License") or "")[:200], *classifiers])
+        classifiers = [line for line in package.get_all("Classifier") or [] if line.startswith("License")]
+        text = " ".join([package.get("License-Expression") or "", (package.get("License") or "")[:200], *classifiers])
         assert not COPYLEFT.search(text), name
-        if Version(said["Version"]) == Version(lower_limits()[name]):
+        if Version(package["Version"]) == Version(lower_limits()[name]):
             continue  # the table is that of newer versions: packages change how they write their licence
         assert table()[name][1].casefold() in text.casefold(), (name, text)
     assert set(map(name_of, PROJECT["dependencies"])) <= set(installed)
@@ -80,8 +80,8 @@ def lower_limits():
 def test_the_lower_limits_can_be_asked_for():
     pins = lower_limits()
     assert set(pins) == set(wanted()) | {"onnx", "pandas"}  # the two come with others, and must be of their time
-    said = re.sub(r"\[[^\]]*\]", "", " ".join(requirements()))
-    assert all(f"{name}>={pins[name]}" in said for name in wanted())
+    listed = re.sub(r"\[[^\]]*\]", "", " ".join(requirements()))
+    assert all(f"{name}>={pins[name]}" in listed for name in wanted())
 
 
 def requirements():

@@ -121,9 +121,9 @@ def test_the_wheel_works_in_an_empty_environment(made, tmp_path):
     python = tmp_path / "empty/bin/python"
     clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", made[0], env=clean)
-    said = run(python, "-c", AT_WORK, cwd=tmp_path, env=clean)
-    assert said.startswith("converged ")
-    assert said.endswith("[]\n")
+    output = run(python, "-c", AT_WORK, cwd=tmp_path, env=clean)
+    assert output.startswith("converged ")
+    assert output.endswith("[]\n")
     program = tmp_path / "empty/bin/scoreline"
     run(program, "train", "demo:breast-cancer", "--measure", "f1", "--out", "model.npz", cwd=tmp_path, env=clean)
     run(program, "info", "model.npz", cwd=tmp_path, env=clean)

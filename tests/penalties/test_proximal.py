@@ -29,7 +29,7 @@ PENALTIES = {
     "group": (GroupPenalty(GROUPS, 0.5), None),
     "group_signs": (GroupPenalty(GROUPS, 0.5), (0.0, None)),
 }
-SERVED = sorted(name for name, risk in all_risks().items() if ProximalSolver.serves(risk))
+SUPPORTED = sorted(name for name, risk in all_risks().items() if ProximalSolver.serves(risk))
 
 
 def problem(seed=0, n=60, p=6):
@@ -87,7 +87,7 @@ def test_optima_are_those_of_cvxpy(risk, kind):
 
 
 @for_each("kind", sorted(PENALTIES))
-@for_each("risk", SERVED)
+@for_each("risk", SUPPORTED)
 def test_bounds_lie_below_j_everywhere(risk, kind):
     """Every risk that the solver serves; J at points around the best one, within the bounds."""
     penalty, bounds = PENALTIES[kind]

@@ -82,7 +82,7 @@ def easy_parts():
         (X, label[y], X_test, label[y_test], names),
         "breast-cancer.csv: malignant or benign",
         "tie",
-        "Training for F1 makes no difference here: 0.958 beside 0.953 for logistic regression, with a 95 % interval of the "
+        "Training for F1 makes no difference here: 0.958 against 0.953 for logistic regression, with a 95 % interval of the "
         "difference from -0.02 to 0.03.",
     )
 

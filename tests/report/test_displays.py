@@ -49,7 +49,7 @@ DATA = {
     "one row": (np.array([True]), np.array([0.5])),
     "no positive": (np.zeros(30, dtype=bool), np.linspace(-1.0, 2.0, 30)),
     "no negative": (np.ones(30, dtype=bool), np.linspace(-1.0, 2.0, 30)),
-    "all below the cut": (np.arange(50) % 5 == 0, np.linspace(-1e5, -1e5 + 1.0, 50)),
+    "all below the threshold": (np.arange(50) % 5 == 0, np.linspace(-1e5, -1e5 + 1.0, 50)),
     "outlier": (np.arange(500) % 2 == 0, np.append(np.linspace(-1.0, 1.0, 499), 1e12)),
     "tiny scores": (np.arange(50) % 2 == 0, 1e-300 * np.linspace(-1.0, 1.0, 50)),
 }
@@ -124,8 +124,8 @@ def test_measure_at_each_threshold_is_the_measure_of_its_predictions(measure, ti
     display = ThresholdDisplay.from_predictions(y, z, measure=measure)
     judge = get_measure(measure)
     (values,) = display.values.values()
-    brute = [judge.from_counts(*(float(np.sum((y == t) & ((z > cut) == q)))
-             for t, q in ((1, 1), (0, 1), (1, 0), (0, 0)))) for cut in display.thresholds]  # fmt: skip
+    brute = [judge.from_counts(*(float(np.sum((y == t) & ((z > threshold) == q)))
+             for t, q in ((1, 1), (0, 1), (1, 0), (0, 0)))) for threshold in display.thresholds]  # fmt: skip
     np.testing.assert_allclose(values, brute, rtol=1e-12)
     assert display.at_threshold[judge.name] == pytest.approx(judge.value(y, z), rel=1e-12)
     assert display.best.value == pytest.approx(max(brute), rel=1e-12)

@@ -29,11 +29,11 @@ def scores(rng, y, kind):
 def literal(order, z, positive):
     """Return 1 - AP of a ranking less what its wrong pairs cost: the definition, with any kind of number."""
     n, m = int(positive.sum()), int(positive.sum() * (~positive).sum())
-    value, above, seen = 0, [], 0
+    value, above, n_above = 0, [], 0
     for place, row in enumerate(order, start=1):
         if positive[row]:
-            seen += 1
-            value += (1 - Fraction(seen, place)) / n if isinstance(z[row], Fraction) else (1 - seen / place) / n
+            n_above += 1
+            value += (1 - Fraction(n_above, place)) / n if isinstance(z[row], Fraction) else (1 - n_above / place) / n
             value -= sum(z[row] - z[j] for j in above) * 2 / m
         else:
             above.append(row)

@@ -130,7 +130,7 @@ def test_value_and_gradient_equal_exact_arithmetic(width):
         check_exactly(scores(rng, y, trial), y, s, (1e-6, 0.3, 0.5, 0.7)[trial % 4], width, magnified=4.0)
 
 
-def check_whole(z, y, s, width):
+def check_against_reference(z, y, s, width):
     partial, area = PartialRocRisk(1.0).prepare(y, s), RocAreaRisk().prepare(y, s)
     assert abs(partial.ramp_scale - area.ramp_scale) <= 4 * EPS * area.ramp_scale
     got, expected = (risk.evaluate(z, width / area.ramp_scale) for risk in (partial, area))
@@ -147,7 +147,7 @@ def test_the_whole_of_the_negatives_is_the_roc_area(width):
     rng = np.random.default_rng(3)
     for trial in range(36):
         y = labels(rng, int(rng.integers(2, 60)), trial)
-        check_whole(scores(rng, y, trial), y, weights(rng, y) if trial % 2 else None, width)
+        check_against_reference(scores(rng, y, trial), y, weights(rng, y) if trial % 2 else None, width)
 
 
 @for_each("width", [0.0, 1e-3, 0.3])
@@ -155,7 +155,7 @@ def test_the_whole_of_the_negatives_is_the_roc_area_with_real_weights(width):
     rng = np.random.default_rng(3)
     for trial in range(12):
         y = labels(rng, int(rng.integers(2, 60)), trial)
-        check_whole(scores(rng, y, trial), y, rng.random(len(y)) * 3.0 + 0.1, width)
+        check_against_reference(scores(rng, y, trial), y, rng.random(len(y)) * 3.0 + 0.1, width)
 
 
 def test_the_whole_of_the_negatives_has_the_curvature_of_the_roc_area():
@@ -214,7 +214,7 @@ def test_gradients_match_differences_with_flat_pieces_and_zero_weights(max_fpr):
         step = 1e-6 * width
         for row in range(len(z)):
             ends = [prepared.evaluate(z + side * step * (np.arange(len(z)) == row), mu).value for side in (1, -1)]
-            # The slope changes by at most step / width beside a kink; rounding of the values over the step adds 1e-8.
+            # The slope changes by at most step / width next to a kink; rounding of the values over the step adds 1e-8.
             assert abs((ends[0] - ends[1]) / (2 * step) - grad[row]) <= 2e-6, f"trial {trial}, row {row}"
 
 

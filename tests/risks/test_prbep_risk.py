@@ -175,7 +175,7 @@ def test_the_gradient_is_that_of_central_differences(width, weighted):
     _, y, s = problem(40, 0.3, 3, weighted)
     prepared = PrbepRisk().prepare(y, s if weighted else None)
     mu, offset = width / prepared.ramp_scale, 0.5 * s.sum() / s[y > 0].sum()
-    z = np.where(y > 0, offset, 0.0) + 2.0 * width * rng.standard_normal(40)  # most rows are on or beside the ramp
+    z = np.where(y > 0, offset, 0.0) + 2.0 * width * rng.standard_normal(40)  # most rows are on or next to the ramp
     _, grad, _ = prepared.smoothed(z, mu)
     step = 1e-4 * width
     assert np.count_nonzero((betas(grad, y, s) > 0.01) & (betas(grad, y, s) < 0.99)) >= 5

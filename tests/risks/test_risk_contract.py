@@ -172,9 +172,9 @@ def test_prepare_leaves_the_risk_and_the_arrays_alone(risk):
     assert a.labels.sign.tolist() == [1, -1, -1]
     assert b.labels.sign.tolist() == [-1, 1, 1]
     z = np.array([1.0, -0.5, 0.25])
-    kept = z.copy()
+    original = z.copy()
     b.evaluate(z)
-    assert np.array_equal(z, kept)
+    assert np.array_equal(z, original)
     assert y.tolist() == [1, -1, -1]
     assert s.tolist() == weights
 

@@ -206,8 +206,8 @@ def test_hard_risk_equals_the_sum_over_pairs(problem):
 def test_the_risk_bounds_one_minus_auc(problem):
     z, y, s = problem
     if s is not None:
-        kept = s > 0
-        z, y, s = z[kept], y[kept], s[kept]
+        weighted = s > 0
+        z, y, s = z[weighted], y[weighted], s[weighted]
     auc = roc_auc_score(y, z, sample_weight=s)
     # scikit-learn sums in its own order: a few roundings of 1.
     assert RocAreaRisk().prepare(y, s).value(z) >= 1.0 - auc - 16 * EPS

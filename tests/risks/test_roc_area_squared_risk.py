@@ -118,7 +118,7 @@ def test_integer_weights_equal_repeated_rows():
 def test_large_spreads_and_offsets_keep_relative_accuracy(share, spread, offset):
     z, y, _ = problem(40, share, 4)
     z = z * spread + offset  # what rounding does to z here is part of the problem
-    # Differences of scores are exact beside an offset, or rounded at the size of the spread.
+    # Differences of scores are exact next to an offset, or rounded at the size of the spread.
     check_against_pairs(z, y, None, 1.0 + np.ptp(z))
 
 

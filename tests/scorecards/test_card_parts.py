@@ -50,7 +50,7 @@ def test_readable_numbers_lie_in_their_interval_and_have_the_fewest_digits():
     assert [digits(x) for x in (0.0, 30.0, 25.0, 0.125, -1234.0)] == [0.0, 1.0, 1.5, 2.5, 4.0]
 
 
-def test_cuts_of_integers_stay_between_the_same_integers():
+def test_thresholds_of_integers_stay_between_the_same_integers():
     assert readable_cuts(np.arange(20.5, 40.0)).tolist() == np.arange(20.0, 40.0).tolist()
     cuts = np.sort(np.random.default_rng(0).lognormal(size=40))
     found = readable_cuts(cuts)

@@ -222,7 +222,7 @@ def test_the_intercept_against_a_fine_grid(seed):
 
 
 def test_intercepts_at_infinity():
-    # The wide class is common: no cut is worth it.
+    # The wide class is common: no threshold is worth it.
     assert best_intercept(Projected(0.0, 0.0, 1.0, 2.0), 0.05) == -math.inf
     assert best_intercept(Projected(0.0, 0.0, 2.0, 1.0), 0.95) == math.inf
     assert best_intercept(Projected(-1.0, 1.0, 1.0, 1.0), 0.3) == -math.inf
@@ -244,11 +244,11 @@ def test_the_intercept_far_from_zero(middle):
 @for_each("middle", [0.0, 1.0, 1e3, 1e6])
 @for_each("stds", [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
 def test_the_intercept_where_a_class_is_one_point(stds, middle):
-    """The point is on its own side of the cut, however far from 0 the scores are."""
+    """The point is on its own side of the threshold, however far from 0 the scores are."""
     scores = Projected(3.0 + middle, middle, *stds)
     for prior in (0.01, 0.3, 0.5):
         b = best_intercept(scores, prior)
-        # At 3 deviations the best error is that of cutting just beside the point, or anywhere between two points.
+        # At 3 deviations the best error is that of cutting just next to the point, or anywhere between two points.
         assert error(scores, b, prior) <= max(prior, 1.0 - prior) * float(ndtr(-3.0)) * 1.01
 
 

@@ -109,13 +109,13 @@ def test_the_level_without_penalty_is_the_measure_of_the_rewards(measure, params
 @every_measure
 def test_at_the_level_the_penalised_fit_has_nothing_left(measure, params):
     """The level is the zero of top - v bottom, and that falls through it: above the level there is less than nothing."""
-    served, b, a = get_measure(measure, params), beta2(params), recall_weight(measure, params)
-    seen = 0
+    score, b, a = get_measure(measure, params), beta2(params), recall_weight(measure, params)
+    n_checked = 0
     for seed in range(100):
         sign, z, weight, (plus, minus) = random_scores(seed)
         penalty = np.random.default_rng(seed).uniform(0.0, 0.3)
         hinge = weight * np.maximum(0.0, 1.0 - sign * z)
-        level = Losses.of(sign, z, weight, (plus, minus), penalty).level(served)
+        level = Losses.of(sign, z, weight, (plus, minus), penalty).level(score)
 
         def left(v, hinge=hinge, sign=sign, plus=plus, minus=minus, penalty=penalty):
             positive, negative = (1.0, v) if measure == "jaccard" else (1.0 + b - v, v)
@@ -125,17 +125,17 @@ def test_at_the_level_the_penalised_fit_has_nothing_left(measure, params):
         if level == 0.0:
             assert left(0.0) <= 1e-12 * plus
             continue
-        seen += 1
+        n_checked += 1
         assert abs(left(level)) <= 1e-12 * (plus + minus) * (1.0 + b)  # roundings of the sums
         for v in np.linspace(0.01, 0.99, 7):
             assert (left(v) > 0.0) == (v < level)
-    assert seen > 30
+    assert n_checked > 30
 
 
 @every_measure
 def test_a_bound_is_the_level_where_only_the_denominator_is_at_its_least(measure, params):
     """Of a fit with J = its bound, level - v is d over its denominator, and the bound takes B n+ (n+) for that."""
-    served, b = get_measure(measure, params), beta2(params)
+    score, b = get_measure(measure, params), beta2(params)
     rng = np.random.default_rng(3)
     for _ in range(100):
         plus, minus = rng.uniform(1.0, 50.0, 2)
@@ -144,17 +144,17 @@ def test_a_bound_is_the_level_where_only_the_denominator_is_at_its_least(measure
         losses = Losses(
             plus * (1.0 - penalty) - reward, rng.choice([0.0, minus]) * rng.random(), (plus, minus), penalty
         )
-        level = losses.level(served)
+        level = losses.level(score)
         v = rng.random() * level
-        positive, negative = weights_at(served, v)
+        positive, negative = weights_at(score, v)
         loss = positive * losses.positive + negative * losses.negative
         J = loss / (positive * plus + negative * minus) + penalty
         bottom = recall_weight(measure, params) * reward / level
-        bound = bound_from(served, v, losses.sums, SimpleNamespace(lower_bound=J))
+        bound = bound_from(score, v, losses.sums, SimpleNamespace(lower_bound=J))
         assert bound >= level - 1e-12
         # Differences of sums of this size: relative to the smallest rise their roundings count a thousand times.
         assert bound - v == pytest.approx((level - v) * bottom / (b * plus), rel=1e-8, abs=1e-13)
-    assert bound_from(served, 0.5, (10.0, 20.0), SimpleNamespace(lower_bound=None)) is None
+    assert bound_from(score, 0.5, (10.0, 20.0), SimpleNamespace(lower_bound=None)) is None
 
 
 @for_each(
@@ -168,21 +168,21 @@ def test_a_bound_is_the_level_where_only_the_denominator_is_at_its_least(measure
 def test_weights_at_a_level_are_those_of_worked_examples(measure, params, table, value, valuation, ratio):
     """Level 0.4; the valuation is the linear function of TPR and TNR that the fit at that level maximises."""
     v, (tp, fp, fn, tn) = 0.4, table
-    served, b, plus, minus = get_measure(measure, params), beta2(params), tp + fn, fp + tn
-    positive, negative = weights_at(served, v)
+    score, b, plus, minus = get_measure(measure, params), beta2(params), tp + fn, fp + tn
+    positive, negative = weights_at(score, v)
     assert negative / positive == pytest.approx(ratio, rel=1e-14)
-    assert float(served.from_counts(*table)) == pytest.approx(value, rel=1e-14)
+    assert float(score.from_counts(*table)) == pytest.approx(value, rel=1e-14)
     # Over b0 = (b n+ + n-) / n+: what the rewards are counted in there.
     assert (positive * tp + negative * tn) / (b * plus + minus) == pytest.approx(valuation, rel=1e-14)
 
 
 @every_measure
 def test_a_level_is_reached_exactly_if_the_weighted_counts_reach_it(measure, params):
-    rng, served, reached = np.random.default_rng(1), get_measure(measure, params), 0
+    rng, score, reached = np.random.default_rng(1), get_measure(measure, params), 0
     for _ in range(300):
         tp, fp, fn, tn = rng.uniform(0.0, 10.0, 4)
         v = rng.uniform(0.0, 1.0)
-        value, (positive, negative) = float(served.from_counts(tp, fp, fn, tn)), weights_at(served, v)
+        value, (positive, negative) = float(score.from_counts(tp, fp, fn, tn)), weights_at(score, v)
         valuation = (positive * tp + negative * tn) / (beta2(params) * (tp + fn) + fp + tn)
         assert abs(value - v) > 1e-6, "no ties among these numbers"
         assert (value >= v) == (valuation >= v)
@@ -219,13 +219,13 @@ def test_levels_of_a_worked_example():
 @every_measure
 def test_levels_of_finite_problems_rise_to_the_optimum_at_the_proved_rate(measure, params):
     """Rewards in [0, 1]: the distance to the optimum shrinks by (1 + t) / (1 + B + t), for Jaccard by t / (1 + t)."""
-    rng, served, b, longest = np.random.default_rng(2), get_measure(measure, params), beta2(params), 0
+    rng, score, b, longest = np.random.default_rng(2), get_measure(measure, params), beta2(params), 0
     for _ in range(300):
         p = rng.uniform(0.02, 0.98)
         points = rng.random((rng.integers(2, 40), 2)) ** rng.uniform(0.3, 3.0)
         theta = (1.0 - p) / p
         rate = theta / (1.0 + theta) if measure == "jaccard" else (1.0 + theta) / (1.0 + b + theta)
-        levels, values = finite_levels(served, points, p)
+        levels, values = finite_levels(score, points, p)
         distance = values.max() - np.array(levels)
         assert (np.diff(levels) > 0.0).all()
         assert abs(distance[-1]) <= 1e-13  # the optimum itself, unless two values agree to rounding
@@ -275,17 +275,17 @@ def best_level(measure, params, A, y, weight, alpha):
 @pytest.fixture
 def fits(monkeypatch):
     """The fits of the solver: where each began, how much time it had, and what came out."""
-    seen, solve = [], AmpSolver.solve
+    solves, solve = [], AmpSolver.solve
 
     def watched(self, objective, w0=None, state=None, control=None):
         start = None if w0 is None else np.array(w0)
         result = solve(self, objective, w0, state, control)
-        seen.append({"w0": start, "max_time": control.max_time, "w": result.w.copy(), "passes": result.n_passes})
-        seen[-1]["z"], seen[-1]["objective"] = np.array(result.z), objective
+        solves.append({"w0": start, "max_time": control.max_time, "w": result.w.copy(), "passes": result.n_passes})
+        solves[-1]["z"], solves[-1]["objective"] = np.array(result.z), objective
         return result
 
     monkeypatch.setattr(AmpSolver, "solve", watched)
-    return seen
+    return solves
 
 
 def widest(measure, params, plus, minus, bottom):
@@ -389,9 +389,9 @@ def test_rows_of_weight_zero_have_no_influence():
 
 def best_by_thresholds(measure, params, z, y, weight=None):
     """Return the best value of the measure over all thresholds, by trying each."""
-    served = get_measure(measure, params)
+    score = get_measure(measure, params)
     cuts = np.concatenate([[-np.inf], np.unique(z)])
-    return max(served.value(y, np.where(z > cut, 1.0, -1.0), weight) for cut in cuts)
+    return max(score.value(y, np.where(z > threshold, 1.0, -1.0), weight) for threshold in cuts)
 
 
 @for_each("measure, params, share, weighted", crossed(MEASURES, [0.1, 0.7], [False, True], strength=1))
@@ -410,8 +410,8 @@ def test_levels_are_the_measure_at_the_best_threshold_and_rise(measure, params, 
         assert clf.score(X, y, weight) == pytest.approx(clf.levels_[-1], rel=1e-14)
         assert clf.level_bound_ is None
         # The model is that of the last level; a further fit was no better, and is thrown away.
-        kept = fits[len(clf.levels_) - 1]
-        assert np.array_equal(np.append(clf.coef_[0], clf.trained_intercept_), kept["w"])
+        chosen = fits[len(clf.levels_) - 1]
+        assert np.array_equal(np.append(clf.coef_[0], clf.trained_intercept_), chosen["w"])
         for fit in fits[len(clf.levels_) :]:
             assert best_by_thresholds(measure, params, fit["z"], y, weight) <= clf.levels_[-1] + 1e-14
         if clf.levels_[-1] < 1.0 and len(clf.levels_) <= 20:
@@ -465,8 +465,8 @@ def test_every_fit_starts_from_the_best_one_and_their_passes_add_up(level, fits)
     # The plain fit has no level of rewards here; that of a constant takes one more product.
     once_more = 1.0 if level == "rewards" else 0.0
     assert clf.n_passes_ == pytest.approx(sum(fit["passes"] for fit in fits) + once_more, rel=1e-12)
-    kept = fits[len(clf.levels_) - 1]
-    assert clf.history_["passes"][-1] <= kept["passes"] < clf.n_passes_
+    chosen = fits[len(clf.levels_) - 1]
+    assert clf.history_["passes"][-1] <= chosen["passes"] < clf.n_passes_
 
 
 def test_a_warm_start_begins_with_the_last_model(fits):
@@ -488,7 +488,7 @@ def test_gower_legendre_is_the_plain_fit(tol, level):
     clf = classifier("gower_legendre", level=level, tol=tol).fit(X, y)
     plain = MeasureClassifier("accuracy", solver="smoothed", risk="hinge", alpha=ALPHA, tol=tol).fit(X, y)
     assert np.array_equal(clf.coef_, plain.coef_)
-    assert np.array_equal(clf.intercept_, plain.intercept_)  # it rises with accuracy, so the cut is the same
+    assert np.array_equal(clf.intercept_, plain.intercept_)  # it rises with accuracy, so the threshold is the same
     assert clf.n_passes_ == plain.n_passes_
     assert clf.cost_ == 1.0
     assert not hasattr(clf, "levels_")
@@ -634,7 +634,7 @@ def test_a_stop_in_the_second_fit_leaves_the_first(level, signal):
     assert clf.cost_ == 1.0
     assert len(clf.levels_) == 1
     assert np.array_equal(clf.coef_, plain.coef_)
-    assert np.array_equal(clf.intercept_, plain.intercept_), "the cut is set after Ctrl-C as well"
+    assert np.array_equal(clf.intercept_, plain.intercept_), "the threshold is set after Ctrl-C as well"
     assert clf.objective_ == plain.objective_
     assert clf.gap_ == plain.gap_
 
@@ -751,7 +751,7 @@ def test_other_measures_are_refused_with_what_is_needed(measure):
 @for_each("risk", ["logistic", "squared_hinge", "contingency"])
 def test_other_risks_are_refused_with_the_one_that_is_served(risk):
     X, y = data()
-    with pytest.raises(ValueError, match=rf"'amp' does not minimise risk='{risk}'; it serves \['hinge'\]"):
+    with pytest.raises(ValueError, match=rf"'amp' does not minimise risk='{risk}'; it minimises \['hinge'\]"):
         classifier(risk=risk).fit(X, y)
 
 
@@ -805,7 +805,8 @@ def test_the_threshold_changes_the_intercept_only(level, fits):
     fits.clear()
     X, y = few_positives()
     auto, train, none, holdout = (
-        classifier(level=level, threshold=cut, random_state=0).fit(X, y) for cut in ("auto", "train", "none", "holdout")
+        classifier(level=level, threshold=rule, random_state=0).fit(X, y)
+        for rule in ("auto", "train", "none", "holdout")
     )
     for clf in (train, none, holdout):
         assert np.array_equal(clf.coef_, auto.coef_)
@@ -882,13 +883,13 @@ def test_the_last_level_is_the_model_s_where_a_constant_is_hard_to_beat(n, share
 @for_each("at", [1, 2])
 def test_an_interrupt_between_two_fits_leaves_the_best_so_far(at, monkeypatch):
     X, y = few_positives()
-    cut, calls = amp_module.best_threshold, []
+    original, calls = amp_module.best_threshold, []
 
     def pressed(*arguments):
         calls.append(1)
         if len(calls) == at:
             raise KeyboardInterrupt
-        return cut(*arguments)
+        return original(*arguments)
 
     monkeypatch.setattr(amp_module, "best_threshold", pressed)
     clf = classifier()
@@ -987,14 +988,14 @@ def test_auto_stays_with_amp_where_it_learns():
 
 def test_the_second_solver_has_the_time_that_is_left(weak):
     X, y = weak
-    seen = []
+    limits = []
     with pytest.MonkeyPatch.context() as patch:
         solve = CostSearchSolver.search
 
         def search(self, problem, random_state, w0, control):
-            seen.append(control.max_time)
+            limits.append(control.max_time)
             return solve(self, problem, random_state, w0, control)
 
         patch.setattr(CostSearchSolver, "search", search)
         MeasureClassifier("f1", max_time=100.0, **WEAK).fit(X, y)
-    assert 0.0 < seen[0] < 100.0
+    assert 0.0 < limits[0] < 100.0

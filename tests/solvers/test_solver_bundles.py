@@ -102,13 +102,13 @@ def optimum(risk, alpha, n=8, p=3, seed=0):
 @for_each("seed, alpha, risk, solver_class", crossed([0, 1], ALPHAS, RISKS, SOLVERS))
 def test_the_optimum_lies_between_bound_and_objective_at_every_iteration(solver_class, risk, alpha, seed):
     best, w_best = optimum(risk, alpha, seed=seed)
-    seen = []
-    solver = solver_class(tol=1e-6, max_iter=400, callbacks=[seen.append])
+    recorded = []
+    solver = solver_class(tol=1e-6, max_iter=400, callbacks=[recorded.append])
     result = solver.solve(problem(risk, alpha, seed=seed))
-    assert len(seen) == result.n_iter
+    assert len(recorded) == result.n_iter
     assert (np.diff(result.history["lower_bound"]) >= 0.0).all()
     assert (np.diff(result.history["objective"]) <= 0.0).all()
-    for progress in seen:
+    for progress in recorded:
         # 1e-13: rounding of the literal sums; 1e-9: what cvxpy may lie above the minimum.
         assert progress.lower_bound <= best * (1 + 1e-13) + 1e-15
         assert progress.objective >= best - 1e-9
@@ -133,12 +133,12 @@ def test_smooth_risks_lead_to_the_optimum_of_lbfgs(solver_class, risk, alpha):
     tight = LbfgsSolver(tol=1e-10).solve(objective())
     assert tight.status == "converged"
     tol = 1e-3 if solver_class.slow else 1e-6
-    seen = []
-    result = solver_class(tol=tol, callbacks=[seen.append]).solve(objective())
+    recorded = []
+    result = solver_class(tol=tol, callbacks=[recorded.append]).solve(objective())
     assert result.status == "converged"
     assert result.objective == pytest.approx(tight.objective, rel=tol)
     assert result.objective >= tight.lower_bound
-    assert all(progress.lower_bound <= tight.objective for progress in seen)
+    assert all(progress.lower_bound <= tight.objective for progress in recorded)
 
 
 # -------------------------------------------------------------------------------- iterates against the definition
@@ -146,15 +146,15 @@ def test_smooth_risks_lead_to_the_optimum_of_lbfgs(solver_class, risk, alpha):
 
 def watched(solver, monkeypatch, look):
     """Let `look(objective, state)` see every state after a step; return the list of what it says."""
-    step, seen = solver.step, []
+    step, recorded = solver.step, []
 
-    def seen_step(objective, state):
+    def recording_step(objective, state):
         moved = step(objective, state)
-        seen.append(look(objective, state))
+        recorded.append(look(objective, state))
         return moved
 
-    monkeypatch.setattr(solver, "step", seen_step)
-    return seen
+    monkeypatch.setattr(solver, "step", recording_step)
+    return recorded
 
 
 def subgradient(risk, X, y, w):
@@ -173,13 +173,13 @@ def subgradient(risk, X, y, w):
 def test_bundle_goes_from_minimum_to_minimum_of_its_planes(monkeypatch, risk, alpha, zero_plane):
     X, y = data(20, 4)
     solver = BundleSolver(tol=1e-12, max_iter=10, zero_plane=zero_plane)
-    seen = watched(solver, monkeypatch, lambda objective, state: (state.w.copy(), state.lower_bound))
+    recorded = watched(solver, monkeypatch, lambda objective, state: (state.w.copy(), state.lower_bound))
     result = solver.solve(problem(risk, alpha, 20, 4))
     assert result.n_iter == 10
     slopes, constants = ([np.zeros(4)], [0.0]) if zero_plane else ([], [])
     w, best = np.zeros(4), np.inf
     bound = 0.0 if zero_plane else -np.inf
-    for k, (w_k, bound_k) in enumerate(seen):
+    for k, (w_k, bound_k) in enumerate(recorded):
         value, a, b = subgradient(risk, X, y, w)
         best = min(best, value + 0.5 * alpha * w @ w)
         slopes.append(a)
@@ -218,7 +218,7 @@ def reference_mixtures(risk, X, y, alpha, iterations):
 def test_the_line_search_variant_mixes_as_in_the_formula(monkeypatch, risk, alpha):
     X, y = data(20, 4)
     solver = BundleLineSearchSolver(tol=1e-12, max_iter=25)
-    seen = watched(
+    recorded = watched(
         solver,
         monkeypatch,
         lambda objective, state: (state.w, state.slope, state.mixture["constant"], state.lower_bound),
@@ -226,7 +226,7 @@ def test_the_line_search_variant_mixes_as_in_the_formula(monkeypatch, risk, alph
     solver.solve(problem(risk, alpha, 20, 4))
     proved = -np.inf
     for (w, slope, constant, bound), (w_k, v, c, _) in zip(
-        seen, reference_mixtures(risk, X, y, alpha, 25), strict=True
+        recorded, reference_mixtures(risk, X, y, alpha, 25), strict=True
     ):
         # Rounding, divided by alpha: the steps do not magnify it.
         np.testing.assert_allclose(slope, v, atol=1e-12)
@@ -342,9 +342,9 @@ def test_another_start_costs_one_pass_more(solver_class):
 def test_the_objective_of_ocas_never_rises_and_is_that_of_its_best_point(monkeypatch, risk, alpha):
     solver = BundleOcasSolver(tol=1e-9, max_iter=120)
     fresh = problem(risk, alpha, 60, 5)
-    seen = watched(solver, monkeypatch, lambda objective, state: (state.best_objective, fresh.value(state.best_w)))
+    recorded = watched(solver, monkeypatch, lambda objective, state: (state.best_objective, fresh.value(state.best_w)))
     result = solver.solve(problem(risk, alpha, 60, 5))
-    carried, values = np.array(seen).T
+    carried, values = np.array(recorded).T
     assert (np.diff(carried) <= 0.0).all()
     np.testing.assert_allclose(carried, values, rtol=1e-12)  # carried scores drift by rounding only
     assert result.objective == pytest.approx(carried[-1], rel=1e-12)
@@ -373,26 +373,26 @@ def test_ocas_minimises_on_every_line_to_its_share_of_the_gap(monkeypatch, risk,
     lines, errors = [], []
     search = LineMinimum.search
 
-    def seen_search(line, grad_best, z_trial, grad_trial, first, error):
+    def recording_search(line, grad_best, z_trial, grad_trial, first, error):
         best, *buffers = search(line, grad_best, z_trial, grad_trial, first, error)
         errors.append((best.share, best.value, error))
         return best, *buffers
 
-    monkeypatch.setattr(LineMinimum, "search", seen_search)
+    monkeypatch.setattr(LineMinimum, "search", recording_search)
     solver = BundleOcasSolver(tol=1e-7, max_iter=30)
     target, step = BundleOcasSolver._target, solver.step
 
-    def seen_target(own, objective, state, point):
+    def recording_target(own, objective, state, point):
         lines.append([state.best_w.copy(), target(own, objective, state, point)])
         return lines[-1][1]
 
-    def seen_step(objective, state):
+    def recording_step(objective, state):
         moved = step(objective, state)
         lines[-1] += [state.best_w.copy(), state.w.copy(), state.best_objective, state.lower_bound]
         return moved
 
-    monkeypatch.setattr(BundleOcasSolver, "_target", seen_target)
-    monkeypatch.setattr(solver, "step", seen_step)
+    monkeypatch.setattr(BundleOcasSolver, "_target", recording_target)
+    monkeypatch.setattr(solver, "step", recording_step)
     solver.solve(problem(risk, alpha, 40, 4))
     assert len(lines) >= 5
     before = fresh.value(np.zeros(4))
@@ -450,15 +450,15 @@ def search(X, y, alpha, w, d, first=1.0, error=0.0):
     objective.risk.evaluate = counted
     line = LineMinimum(objective, w, z, d, z_d, point.risk.hard)
     grad = point.risk.grad.copy()
-    best, kept, other = line.search(grad, np.empty(len(y)), np.empty(len(y)), first, error)
-    assert kept is not other
+    best, carried, other = line.search(grad, np.empty(len(y)), np.empty(len(y)), first, error)
+    assert carried is not other
     at = objective.at(w + best.share * d, z + best.share * z_d)
     # The subgradient that is kept belongs to the best point: the next search starts from it.
-    np.testing.assert_array_equal(kept, at.risk.grad)
+    np.testing.assert_array_equal(carried, at.risk.grad)
     assert best.value == pytest.approx(at.objective, rel=1e-13)
     assert best.risk == at.risk.hard
     assert best.slope == pytest.approx(at.risk.grad @ z_d, rel=1e-12, abs=1e-15)
-    return best, kept, len(calls) - 1
+    return best, carried, len(calls) - 1
 
 
 @for_each("first, error, alpha", crossed([1e-3, 0.3, 1.0, 50.0], [0.0, 1e-3, 1e-1], [1.0, 1e-2, 1e-5], strength=1))
@@ -648,7 +648,7 @@ def test_a_run_goes_on_from_its_record(solver_class):
     rest = solver_class(tol=1e-14, max_iter=30).solve(problem("roc_area", 1e-3, 60, 5), state=first.state.record())
     # 30 iterations, or fewer where rounding lets nothing be gained any more.
     assert 12 < min(rest.n_iter, straight.n_iter) <= max(rest.n_iter, straight.n_iter) <= 30
-    if solver_class is BundleOcasSolver:  # its line search begins anew: another path to the same place
+    if solver_class is BundleOcasSolver:  # its line search begins again: another path to the same place
         assert rest.objective == pytest.approx(straight.objective, rel=1e-2)
         assert rest.lower_bound >= first.lower_bound
     else:

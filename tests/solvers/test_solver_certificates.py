@@ -19,10 +19,10 @@ from tiers import TIER, examples
 
 SOLVERS = {name: solver for name, solver in all_solvers().items() if solver.certified}
 RISKS = all_risks()
-SERVED = [(s, r) for s in SOLVERS for r in RISKS if SOLVERS[s].serves(RISKS[r])]
+SUPPORTED = [(s, r) for s in SOLVERS for r in RISKS if SOLVERS[s].serves(RISKS[r])]
 # Risks whose optimum is written down for cvxpy below; the others are in test_solver_bundles.py, slow solvers too.
 WRITTEN = ("hinge", "squared_hinge", "logistic", "roc_area", "roc_area_squared", "prbep")
-PAIRS = [(s, r) for s, r in SERVED if r in WRITTEN and not SOLVERS[s].slow]
+PAIRS = [(s, r) for s, r in SUPPORTED if r in WRITTEN and not SOLVERS[s].slow]
 KINDS = (
     "gaussian", "ties", "duplicates", "one_positive", "mostly_positive", "float32", "integer_weights", "real_weights",
     "wide", "separable",
@@ -62,7 +62,7 @@ def problem(kind, seed=0):
     return X, y, weight
 
 
-@for_each("ending, solver, risk", crossed([{"max_time": 1e-9}, {"max_iter": 1}], SERVED))
+@for_each("ending, solver, risk", crossed([{"max_time": 1e-9}, {"max_iter": 1}], SUPPORTED))
 def test_a_certified_solver_has_a_lower_bound_however_early_it_ends(solver, risk, ending):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((400, 3))
@@ -139,7 +139,7 @@ def test_contract_with_a_short_memory(name):
 
 
 def test_every_risk_has_a_solver():
-    assert {r for _, r in SERVED} == set(RISKS)
+    assert {r for _, r in SUPPORTED} == set(RISKS)
     assert set(RISKS) >= {"hinge", "squared_hinge", "logistic", "roc_area"}
 
 

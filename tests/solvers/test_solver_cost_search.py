@@ -38,7 +38,7 @@ def test_it_chooses_a_cost_for_the_geometric_mean_and_gains_on_new_rows(seed):
 
 
 def test_the_plain_fit_stays_where_costs_do_not_help():
-    """Gaussian classes of equal spread: log-odds are linear, so plain logistic regression is right for any cut."""
+    """Gaussian classes of equal spread: log-odds are linear, so plain logistic regression is right for any threshold."""
     rng = np.random.default_rng(1)
     y = (rng.random(4000) < 0.3).astype(int)
     X = rng.standard_normal((4000, 2)) + y[:, None]
@@ -166,7 +166,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_plain_model():
     plain = MeasureClassifier(solver="plugin", **settings).fit(X, y)
     assert clf.cost_ == 1.0
     assert np.array_equal(clf.coef_, plain.coef_)
-    assert np.array_equal(clf.intercept_, plain.intercept_), "its cut is that of held-out rows, too"
+    assert np.array_equal(clf.intercept_, plain.intercept_), "its threshold is that of held-out rows, too"
     assert clf.objective_ == plain.objective_
     assert np.array_equal(clf.predict(X), plain.predict(X))
 

@@ -136,13 +136,13 @@ def test_rounding_ends_a_run_as_stalled_not_for_ever():
 
 @for_each("solver_class, risk", CASES)
 def test_callbacks_see_the_best_so_far(solver_class, risk):
-    seen = []
+    progresses = []
     objective = problem(risk)
-    result = solver_class(tol=1e-6, callbacks=[seen.append, lambda progress: None]).solve(objective)
-    assert len(seen) == result.n_iter
-    assert [p.objective for p in seen] == result.history["objective"][1:]
-    assert [p.passes for p in seen] == result.history["passes"][1:]
-    for progress in seen[:: max(1, len(seen) // 5)]:
+    result = solver_class(tol=1e-6, callbacks=[progresses.append, lambda progress: None]).solve(objective)
+    assert len(progresses) == result.n_iter
+    assert [p.objective for p in progresses] == result.history["objective"][1:]
+    assert [p.passes for p in progresses] == result.history["passes"][1:]
+    for progress in progresses[:: max(1, len(progresses) // 5)]:
         # carried scores z + a z_d drift by rounding only
         assert problem(risk).value(progress.w) == pytest.approx(progress.objective, rel=1e-12)
 
@@ -200,7 +200,7 @@ def test_a_state_interrupted_in_mid_iteration_does_not_lose_its_bound(monkeypatc
     assert first.status == "interrupted"
     proved = first.lower_bound
     rest = SmoothedSolver(tol=1e-12, max_iter=first.n_iter + 1).solve(problem("roc_area"), state=first.state.record())
-    # The last plane is made anew from fresh scores: the same up to rounding.
+    # The last plane is made again from fresh scores: the same up to rounding.
     assert rest.history["lower_bound"][-1] >= proved * (1 - 1e-12)
 
 

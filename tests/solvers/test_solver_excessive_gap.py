@@ -85,7 +85,7 @@ def test_the_classifier_has_the_intercept_of_the_risk():
     assert clf.intercept_[0] == clf.trained_intercept_ != 0.0
     assert clf.objective(X, y) == pytest.approx(clf.objective_, rel=1e-9)
     assert MeasureClassifier("accuracy", **params).fit(X, y).score(X, y) >= clf.score(X, y), (
-        "the cut is the best on these rows"
+        "the threshold is the best on these rows"
     )
     shifted = MeasureClassifier("accuracy", threshold="none", **params).fit(X + 0.5, y)
     assert shifted.objective_ == pytest.approx(clf.objective_, rel=2e-4), (

@@ -17,15 +17,15 @@ def passes_of_hessians(monkeypatch, risk, share, p=8, n=2000):
     score = X @ rng.standard_normal(p) + rng.standard_normal(n)
     y = np.where(score > np.quantile(score, 1.0 - share), 1, -1)
     objective = Objective(as_operator(X), get_risk(risk).prepare(y), 1e-3)
-    seen, gram = [], objective.operator.gram
+    passes, gram = [], objective.operator.gram
 
     def counted(weight):
-        seen.append(objective.n_passes)
+        passes.append(objective.n_passes)
         return gram(weight)
 
     monkeypatch.setattr(objective.operator, "gram", counted)
     SmoothedSolver(tol=1e-12, max_iter=25).solve(objective)
-    return seen
+    return passes
 
 
 @for_each("risk, share", [("roc_area", 0.05), ("roc_area", 0.4), ("prbep", 0.4), ("hinge", 0.4)])

@@ -169,24 +169,26 @@ def test_a_saved_state_carries_the_factor_and_goes_on(name, monkeypatch):
         result = SmoothedSolver(tol=1e-2, max_iter=iterations).solve(badly_scaled(name), state=state)
         return result, len(calls)
 
-    whole, made = run(12)
+    uninterrupted, made = run(12)
     first, made_before = run(8)
     record = first.state.record()
     assert record["hessian"]["factor"].shape == (20, 20)
     assert 0.0 <= record["hessian"]["left"] <= 12.0  # passes that a Gram matrix of 20 columns is said to cost
     rest, made_after = run(12, record)
     assert made_before > 0
-    assert made_before + made_after == made, "the factor is made anew when it would have been"
-    # The same directions and steps, but for the rounding of scores that are computed anew: 1e-16 times the condition of
+    assert made_before + made_after == made, "the factor is made again when it would have been"
+    # The same directions and steps, but for the rounding of scores that are computed again: 1e-16 times the condition of
     # the Hessian, about 1e4, four times over.
-    np.testing.assert_allclose(rest.history["objective"][-4:], whole.history["objective"][-4:], rtol=1e-10)
-    np.testing.assert_allclose(rest.state.w, whole.state.w, rtol=0, atol=1e-10 * np.abs(whole.state.w).max())
+    np.testing.assert_allclose(rest.history["objective"][-4:], uninterrupted.history["objective"][-4:], rtol=1e-10)
+    np.testing.assert_allclose(
+        rest.state.w, uninterrupted.state.w, rtol=0, atol=1e-10 * np.abs(uninterrupted.state.w).max()
+    )
 
     end, _ = run(5000, record)
     assert end.status == "converged"
     assert end.n_passes > first.n_passes
     # Proofs of one minimum overlap.
-    assert max(end.lower_bound, whole.lower_bound) <= min(end.objective, whole.objective)
+    assert max(end.lower_bound, uninterrupted.lower_bound) <= min(end.objective, uninterrupted.objective)
 
 
 def test_a_run_without_the_hessian_records_none():

@@ -210,9 +210,9 @@ def test_backtracking_changes_no_bit_and_j_of_a_batch_never_rises(monkeypatch, s
     assert min(add.max(), path.max()) > 0.2
 
     def spy(self, part, gradient, d):
-        hidden, whole = self._exact is not None, self._point.w + d
+        hidden, end = self._exact is not None, self._point.w + d
         found = search(self, part, gradient, d)
-        if found[0] is not None and not np.array_equal(found[0].w, whole):
+        if found[0] is not None and not np.array_equal(found[0].w, end):
             backtracked.append(hidden)
         return found
 
@@ -311,7 +311,7 @@ def test_rows_of_no_weight_come_last_also_when_they_are_most():
 def test_gradients_and_pairs_are_those_of_the_batch(monkeypatch, storage, weighted, plan, shrink):
     objective = problem(storage, 1e-3, weighted)
     X, labels, solver = matrix_of(objective), objective.risk.labels, HybridSolver(shrink=shrink, **PLANS[plan])
-    add, step, pairs, before, seen = CurvatureMemory.add, HybridSolver.step, [], {}, []
+    add, step, pairs, before, n_rows = CurvatureMemory.add, HybridSolver.step, [], {}, []
 
     def fresh(w, m):
         """Return the gradient on the first m rows of the permutation, and what its rounding is relative to."""
@@ -331,7 +331,7 @@ def test_gradients_and_pairs_are_those_of_the_batch(monkeypatch, storage, weight
     monkeypatch.setattr(HybridSolver, "step", spy_step)
     monkeypatch.setattr(CurvatureMemory, "add", spy_add)
     for state in itertools.islice(solver.iterates(objective, np.zeros(objective.n_features)), 75):
-        seen.append(state.rows)
+        n_rows.append(state.rows)
         assert solver._part.operator.shape[0] == state.rows == len(solver._point.z)
         assert np.array_equal(solver._point.w, state.w)
         slope, _, size = fresh(state.w, state.rows)
@@ -341,9 +341,11 @@ def test_gradients_and_pairs_are_those_of_the_batch(monkeypatch, storage, weight
             assert np.array_equal(s, state.w - then["w"])
             (_, old, _), (_, new, size) = (fresh(w, then["rows"]) for w in (then["w"], state.w))
             np.testing.assert_allclose(y, new - old, rtol=0.0, atol=1e-12 * size)  # terms of size 1, 4000 of them
-    assert seen == sorted(seen)
-    assert seen[-1] == N
-    assert len(set(seen)) == (len(solver.sizes(objective)) - (plan == "paper"))  # "paper" leaves the first after a step
+    assert n_rows == sorted(n_rows)
+    assert n_rows[-1] == N
+    assert len(set(n_rows)) == (
+        len(solver.sizes(objective)) - (plan == "paper")
+    )  # "paper" leaves the first after a step
 
 
 def counted(name, touched):
@@ -363,11 +365,11 @@ def test_passes_are_the_shares_of_the_rows_that_products_touch(monkeypatch, plan
     touched, objective = [], problem()
     for name in ("matvec", "rmatvec", "gram", "row_norms", "matvec_rows", "rmatvec_rows"):
         monkeypatch.setattr(Operator, name, counted(name, touched))
-    seen = []
-    solver = HybridSolver(shrink=shrink, tol=1e-8, callbacks=[lambda p: seen.append(sum(touched))], **PLANS[plan])
+    passes = []
+    solver = HybridSolver(shrink=shrink, tol=1e-8, callbacks=[lambda p: passes.append(sum(touched))], **PLANS[plan])
     result = solver.solve(objective)
     # Sums of hundreds of terms in another order.
-    np.testing.assert_allclose(result.history["passes"][1:], seen, rtol=1e-12)
+    np.testing.assert_allclose(result.history["passes"][1:], passes, rtol=1e-12)
     assert result.n_passes == pytest.approx(sum(touched), rel=1e-12)
     assert result.n_passes == objective.n_passes
     assert result.history["passes"][1] < (1.5 if shrink == "none" else 2.5), "batches are fractions, lengths one pass"
@@ -407,7 +409,7 @@ STEPS = 12  # after which a run with a Hessian has only rounding left, and ends
 )
 def test_a_recorded_state_goes_on_as_if_nothing_had_happened(precondition, shrink, when):
     options = {"shrink": shrink, "tol": 1e-15, "first_rows": 50, "precondition": precondition}
-    whole = HybridSolver(max_iter=STEPS, **options).solve(problem("csr", weighted=True))
+    uninterrupted = HybridSolver(max_iter=STEPS, **options).solve(problem("csr", weighted=True))
     rows = [50, *trace(problem("csr", weighted=True), steps=STEPS, **options)[2]]
     kinds = {
         "within a batch": [k for k in range(1, STEPS) if rows[k - 1] == rows[k] < N],
@@ -420,7 +422,7 @@ def test_a_recorded_state_goes_on_as_if_nothing_had_happened(precondition, shrin
         record = HybridSolver(max_iter=k, **options).solve(problem("csr", weighted=True)).state.record()
         assert record["rows"] == rows[k]
         again = HybridSolver(max_iter=STEPS, **options).solve(problem("csr", weighted=True), state=record)
-        if not np.array_equal(again.state.w, whole.state.w) or again.objective != whole.objective:
+        if not np.array_equal(again.state.w, uninterrupted.state.w) or again.objective != uninterrupted.objective:
             differ.append(k)
     assert not differ, f"stops after steps {differ} of {kinds[when]} change the run"
 

@@ -264,10 +264,10 @@ def test_labels_scores_and_weights_are_not_changed():
     X, y = problem(seed=8)
     copies, z = np.full(len(y), 2.0), X @ np.ones(5)
     target = objective(X, y, "logistic", 1e-2, copies, intercept=False)
-    kept = z.copy(), copies.copy()
+    originals = z.copy(), copies.copy()
     leave_one_out(target, z, copies)
-    assert np.array_equal(z, kept[0])
-    assert np.array_equal(copies, kept[1])
+    assert np.array_equal(z, originals[0])
+    assert np.array_equal(copies, originals[1])
 
 
 def separable(n, p, kind="signal", seed=0):

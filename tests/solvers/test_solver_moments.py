@@ -1,4 +1,4 @@
-"""solver="moments": the closed form by NumPy, conjugate gradients beside it, and data that covariances do not like."""
+"""solver="moments": the closed form by NumPy, conjugate gradients next to it, and data that covariances do not like."""
 
 import math
 
@@ -80,7 +80,7 @@ def test_auc_is_the_closed_form(ridge, weighted):
     values = (a @ w, b @ w, math.sqrt(w @ plus @ w), math.sqrt(w @ minus @ w))
     np.testing.assert_allclose(got.scores, values, rtol=1e-10)
     assert got.predicted == pytest.approx(float(ndtr((values[0] - values[1]) / math.hypot(*values[2:]))), rel=1e-10)
-    # The cut of a ranking is the balanced one: where the densities cross.
+    # The threshold of a ranking is the balanced one: where the densities cross.
     high, low = (norm.pdf(-got.intercept, values[k], values[k + 2]) for k in (0, 1))
     assert high == pytest.approx(low, rel=1e-8)  # a root of a quadratic
 
@@ -392,7 +392,9 @@ def test_a_class_of_one_row(measure, side, shift):
     assert got.predicted == pytest.approx(plain.predicted, abs=1e-4)
     assert got.predicted > 0.9, "a row 2 deviations away in every column"
     if measure != "accuracy":  # for accuracy one row of 300 may be given up
-        assert (X[7] + shift) @ got.w * side + got.intercept * side > 0.0, "the row is on its side of the model's cut"
+        assert (X[7] + shift) @ got.w * side + got.intercept * side > 0.0, (
+            "the row is on its side of the model's threshold"
+        )
 
 
 SINGULAR = ["repeated_columns", "sum_of_columns", "more_columns_than_rows"]
@@ -433,7 +435,7 @@ def test_an_intercept_column_changes_nothing():
 
 
 def test_no_class_is_worth_predicting():
-    """Classes that differ in nothing, one of them rare: the cut is beyond every score, and finite."""
+    """Classes that differ in nothing, one of them rare: the threshold is beyond every score, and finite."""
     rng = np.random.default_rng(7)
     X, sign = rng.standard_normal((2000, 3)), np.where(np.arange(2000) % 50 == 0, 1, -1)
     got = trained(X, sign, "accuracy")

@@ -164,10 +164,10 @@ def test_the_factor_omits_one_percent_of_the_curvature(risk, storage):
     d = np.sort(target.risk.curvature(z))
     least = d[np.searchsorted(np.cumsum(d), NEGLIGIBLE_CURVATURE_SHARE * d.sum())]
     d = target.risk.curvature(z)
-    kept = np.where(d >= least, d, 0.0)
-    assert kept.sum() >= (1.0 - NEGLIGIBLE_CURVATURE_SHARE) * d.sum()
+    large = np.where(d >= least, d, 0.0)
+    assert large.sum() >= (1.0 - NEGLIGIBLE_CURVATURE_SHARE) * d.sum()
     constant = np.c_[X, np.ones(len(y))]
-    literal = constant.T @ (kept[:, None] * constant) + 1e-3 * np.eye(7)
+    literal = constant.T @ (large[:, None] * constant) + 1e-3 * np.eye(7)
     # Sums of 200 rows, entries of size 0.1.
     np.testing.assert_allclose(lower @ lower.T, literal, rtol=0, atol=1e-14)
     diagonal = np.diag(constant.T @ (d[:, None] * constant)) + 1e-3

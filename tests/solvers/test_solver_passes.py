@@ -204,7 +204,7 @@ def test_a_search_that_finds_nothing_costs_one_matvec_and_a_restart(monkeypatch)
 
     def fails_once(line, *args):
         calls.append(1)
-        line(1e-3)  # trials overwrite the gradient's memory: it must be made anew
+        line(1e-3)  # trials overwrite the gradient's memory: it must be made again
         return 0.0 if len(calls) == 6 else search(line, *args)
 
     monkeypatch.setattr(lbfgs, "strong_wolfe", fails_once)

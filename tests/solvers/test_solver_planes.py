@@ -342,12 +342,12 @@ def test_a_plane_whose_squares_overflow_is_not_taken_in(solver_class):
 @for_each("risk", RISKS)
 def test_a_solver_with_few_planes_converges_to_the_same_optimum(risk, max_planes):
     alpha = 1e-2
-    seen = []
-    solver = BundleSolver(max_planes=max_planes, tol=0.2 if max_planes == 2 else 0.05, callbacks=[seen.append])
+    progresses = []
+    solver = BundleSolver(max_planes=max_planes, tol=0.2 if max_planes == 2 else 0.05, callbacks=[progresses.append])
     result = solver.solve(problem(risk, alpha))
     assert result.status == "converged"
     assert len(result.state.planes["constants"]) <= max_planes
     best = optimum(risk, alpha)
-    for progress in seen:
+    for progress in progresses:
         assert progress.lower_bound <= best * (1 + 1e-13)  # as above
         assert progress.objective >= best * (1 - 1e-9)  # cvxpy's accuracy

@@ -100,16 +100,16 @@ def test_scores_are_refreshed_against_drift(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 4)), np.where(rng.random(60) < 0.5, 1, -1)
     objective = Objective(as_operator(X), get_risk("logistic").prepare(y), 1e-2)
-    seen = []
+    refreshes = []
     at = objective.at
 
     def spy(w, z, mu=0.0, out=None, grad=True):
-        seen.append((w.copy(), z.copy()))
+        refreshes.append((w.copy(), z.copy()))
         return at(w, z, mu, out, grad)
 
     monkeypatch.setattr(objective, "at", spy)
     LbfgsSolver(tol=1e-12, max_iter=7).solve(objective)
-    refreshed = seen[1:-1]  # neither the start nor the final proof
+    refreshed = refreshes[1:-1]  # neither the start nor the final proof
     assert len(refreshed) == 2
     for w, z in refreshed:
         assert np.array_equal(z, as_operator(X).matvec(w)), "a refresh must take z = Xw, to the bit"
@@ -295,14 +295,14 @@ def test_mixtures_of_many_planes_are_allowed_the_rounding_of_many_sums(monkeypat
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 5)), np.where(rng.random(40) < 0.5, 1, -1)
     objective = Objective(as_operator(X), get_risk(risk).prepare(y), 1e-4)
-    plain, asked = Objective.mixture_allowance, []
+    plain, counts = Objective.mixture_allowance, []
 
     def recorded(self, slope, size, mass, terms=1):
-        asked.append(terms)
+        counts.append(terms)
         return plain(self, slope, size, mass, terms)
 
     monkeypatch.setattr(Objective, "mixture_allowance", recorded)
     solver(tol=1e-12, max_iter=50).solve(objective)
-    assert max(asked) >= 50
+    assert max(counts) >= 50
     few, many = (plain(objective, np.ones(5), 1.0, 1.0, terms) for terms in (1, 100_000))
     assert many > 500 * few

@@ -117,23 +117,23 @@ def test_blocks_of_rows_take_in_every_row_once_a_pass(measure, monkeypatch):
     X, y = data(n=100)
     monkeypatch.setattr(row_state, "BLOCK_ROWS", 7)
     monkeypatch.setattr(row_state, "BLOCK_BYTES", 8 * 4 * 7)  # 7 rows
-    solver, seen = CLASS[SOLVER[measure]], []
+    solver, order_of_rows = CLASS[SOLVER[measure]], []
     process_rows = solver.process_rows
 
     def watched(self, rows, *others):
         values, row_step, order = rows[0], int(rows[3]), rows[5].astype(int)
         assert len(order) <= 7
-        seen.extend(float(values[i * row_step]) for i in order)
+        order_of_rows.extend(float(values[i * row_step]) for i in order)
         process_rows(self, rows, *others)
 
     monkeypatch.setattr(solver, "process_rows", watched)
     for stored in (X, X[:, ::-1]):  # as it lies in memory, and block by block
-        seen.clear()
+        order_of_rows.clear()
         fitted = classifier(measure, passes=3).fit(stored, y)
         assert fitted.n_passes_ == pytest.approx(5.0, rel=1e-12)
-        for part in np.split(np.array(seen), 3):
+        for part in np.split(np.array(order_of_rows), 3):
             assert np.array_equal(np.sort(part), np.sort(stored[:, 0]))
-        assert not np.array_equal(seen[:100], seen[100:200])
+        assert not np.array_equal(order_of_rows[:100], order_of_rows[100:200])
 
 
 @one_of_each
@@ -185,7 +185,7 @@ def test_weights_of_one_are_no_weights():
 # ------------------------------------------------------------------------------------------------ attributes and ends
 
 
-def tried(measure, passes):
+def trial_passes(measure, passes):
     """Return the passes that go into the choice of weights: a fifth, and two for scores."""
     return passes // 5 + 2 if measure in ("f1", "fbeta", "jaccard") else 0
 
@@ -203,10 +203,13 @@ def test_stamp_keeps_the_weights_that_lead_after_a_fifth_of_the_passes(measure):
         assert not np.array_equal(fits["level"].coef_, fits["equal"].coef_)
         watched = {}
         for weights in ("level", "equal"):  # the same two passes of ten, seen from outside
-            seen = []
-            params = {"weights": weights, "callbacks": [lambda progress, seen=seen: seen.append(progress.w.copy())]}
+            visited = []
+            params = {
+                "weights": weights,
+                "callbacks": [lambda progress, visited=visited: visited.append(progress.w.copy())],
+            }
             classifier(measure, solver_params=params, **options).fit(X, y)
-            watched[weights] = best_threshold(y, X @ seen[1][:-1], get_measure(measure)).value
+            watched[weights] = best_threshold(y, X @ visited[1][:-1], get_measure(measure)).value
         better = "equal" if watched["equal"] > watched["level"] else "level"
         np.testing.assert_array_equal(fits["auto"].coef_, fits[better].coef_)
         chosen.add(better)
@@ -227,19 +230,19 @@ def test_weights_of_the_level_stay_without_threshold_or_with_few_passes():
 @one_of_each
 def test_callbacks_see_the_mean_after_every_pass_and_can_end_the_run(measure):
     X, y = data()
-    seen = []
+    progresses = []
 
     def watch(progress):
-        seen.append(progress)
+        progresses.append(progress)
         progress.w[:] += 0.0  # a copy: the run does not use it
-        return len(seen) == 3
+        return len(progresses) == 3
 
     fitted = classifier(measure, passes=7, threshold="none", solver_params={"callbacks": [watch]}).fit(X, y)
-    assert [p.iteration for p in seen] == [1, 2, 3]
+    assert [p.iteration for p in progresses] == [1, 2, 3]
     assert fitted.status_ == "interrupted"
     assert fitted.n_iter_ == 3
-    np.testing.assert_array_equal(np.append(fitted.coef_, fitted.trained_intercept_), seen[-1].w)
-    assert all(np.isnan(p.objective) and p.lower_bound == -np.inf for p in seen)
+    np.testing.assert_array_equal(np.append(fitted.coef_, fitted.trained_intercept_), progresses[-1].w)
+    assert all(np.isnan(p.objective) and p.lower_bound == -np.inf for p in progresses)
 
 
 @every_measure
@@ -251,7 +254,9 @@ def test_attributes_say_what_was_done(measure):
     assert fitted.lower_bound_ is None
     assert fitted.gap_ is None
     assert fitted.n_iter_ == 6
-    assert fitted.n_passes_ == pytest.approx(8.0 + tried(measure, 6), rel=1e-12)  # one for the units, one for the cut
+    assert fitted.n_passes_ == pytest.approx(
+        8.0 + trial_passes(measure, 6), rel=1e-12
+    )  # one for the units, one for the threshold
     assert fitted.history_["iteration"] == fitted.history_["passes"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert {len(column) for column in fitted.history_.values()} == {6}
     assert (np.diff(fitted.history_["seconds"]) >= 0.0).all()
@@ -269,18 +274,18 @@ def test_scaling_works_and_its_passes_count(measure, scaling):
     assert fitted.score(X, y) > 0.7
     sparse = classifier(measure, passes=10, scaling=scaling).fit(sp.csr_array(X), y)
     np.testing.assert_allclose(sparse.decision_function(X), fitted.decision_function(X), rtol=1e-8, atol=1e-8)
-    # Statistics, ten passes, the cut.
-    assert fitted.n_passes_ == pytest.approx(13.0 + tried(measure, 10), rel=1e-12)
+    # Statistics, ten passes, the threshold.
+    assert fitted.n_passes_ == pytest.approx(13.0 + trial_passes(measure, 10), rel=1e-12)
 
 
 @one_of_each
 def test_without_a_threshold_the_trained_intercept_stays(measure):
     X, y = data()
-    kept, cut = (classifier(measure, threshold=c).fit(X, y) for c in ("none", "train"))
-    assert kept.intercept_[0] == kept.trained_intercept_ == cut.trained_intercept_
-    assert np.array_equal(kept.coef_, cut.coef_)
-    assert kept.n_passes_ == pytest.approx(5.0, rel=1e-12)
-    assert cut.score(X, y) >= kept.score(X, y)
+    untuned, tuned = (classifier(measure, threshold=c).fit(X, y) for c in ("none", "train"))
+    assert untuned.intercept_[0] == untuned.trained_intercept_ == tuned.trained_intercept_
+    assert np.array_equal(untuned.coef_, tuned.coef_)
+    assert untuned.n_passes_ == pytest.approx(5.0, rel=1e-12)
+    assert tuned.score(X, y) >= untuned.score(X, y)
 
 
 @one_of_each
@@ -361,7 +366,7 @@ def test_an_interrupt_before_the_first_row_leaves_an_earlier_model(measure, monk
 
 @one_of_each
 def test_time_is_that_of_the_held_out_run_and_of_the_other(measure, monkeypatch):
-    """The clock moves a second with every reading; beside those of the runs, which end at the limit, there are few."""
+    """The clock moves a second with every reading; compared with those of the runs, which end at the limit, there are few."""
     readings = itertools.count()
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(readings)))
     X, y = data(n=300)
@@ -411,8 +416,8 @@ def test_a_fit_forgets_the_one_before():
 @for_each("solver, needs", [("spade", r"G-mean, H-mean, Q-mean"), ("stamp", r"F-beta, Jaccard")])
 def test_other_measures_are_refused_with_what_is_needed(solver, needs):
     X, y = data()
-    served = {info.name: info.measures for info in list_solvers()}[solver]
-    assert set(served) == set(SPADE if solver == "spade" else STAMP)
+    supported = {info.name: info.measures for info in list_solvers()}[solver]
+    assert set(supported) == set(SPADE if solver == "spade" else STAMP)
     for measure in ("roc_auc", "accuracy", "f1" if solver == "spade" else "gmean"):
         with pytest.raises(ValueError, match=needs):
             MeasureClassifier(measure, solver=solver).fit(X, y)
@@ -431,9 +436,9 @@ def test_a_holdout_threshold_is_the_best_on_held_out_rows(measure):
     held = held_out_rows(np.where(y == 1, 1, -1), None, 0)
     first = classifier(measure, threshold="train").fit(X, y, sample_weight=np.where(held, 0.0, 1.0))
     scores = X[held] @ first.coef_[0] + first.trained_intercept_
-    cut = best_threshold(y[held], scores, get_measure(measure)).threshold
+    threshold = best_threshold(y[held], scores, get_measure(measure)).threshold
     fitted, plain = classifier(measure, threshold="holdout").fit(X, y), classifier(measure, threshold="none").fit(X, y)
-    assert fitted.intercept_[0] == pytest.approx(fitted.trained_intercept_ - cut, rel=1e-12)
+    assert fitted.intercept_[0] == pytest.approx(fitted.trained_intercept_ - threshold, rel=1e-12)
     np.testing.assert_array_equal(fitted.coef_, plain.coef_)  # four passes: no weights are tried
     assert fitted.n_passes_ == pytest.approx(5.0 + 5.0 + 1.0, rel=1e-12)
 
@@ -443,7 +448,7 @@ def test_a_holdout_threshold_is_the_best_on_held_out_rows(measure):
 def test_rows_are_held_out_below_ten_per_feature_unless_too_few(measure, n, p, holds_out):
     X, y = data(n=n, p=p)
     assert (min(np.bincount(y)) >= 50) == (n == 300)
-    same = [classifier(measure, threshold=cut).fit(X, y).intercept_[0] for cut in ("auto", "holdout", "train")]
+    same = [classifier(measure, threshold=rule).fit(X, y).intercept_[0] for rule in ("auto", "holdout", "train")]
     assert same[0] == same[1 if holds_out else 2]
     assert same[1] != same[2]
 
@@ -565,14 +570,14 @@ def test_spade_comes_within_a_thousandth_of_the_optimum_of_its_own_problem(measu
 
 def class_weights(monkeypatch):
     """Return a list that will hold the weights of both classes after every block of a run of STAMP."""
-    process_rows, seen = StampSolver.process_rows, []
+    process_rows, weight_history = StampSolver.process_rows, []
 
     def watched(self, rows, measure, radius, state):
         process_rows(self, rows, measure, radius, state)
-        seen.append(state.numbers[[point_updates.ALPHA, point_updates.BETA, point_updates.LEVEL]].tolist())
+        weight_history.append(state.numbers[[point_updates.ALPHA, point_updates.BETA, point_updates.LEVEL]].tolist())
 
     monkeypatch.setattr(StampSolver, "process_rows", watched)
-    return seen
+    return weight_history
 
 
 @for_each(
@@ -589,17 +594,17 @@ def test_stamp_comes_within_a_thousandth_of_the_optimum_at_its_last_level(measur
     X, y = data(seed=seed)
     if step == "adaptive":
         X = X * [10.0, 0.1, 1.0, 1.0]  # units do not matter
-    A, sign, seen = np.hstack([X, np.ones((len(y), 1))]), np.where(y == 1, 1.0, -1.0), class_weights(monkeypatch)
+    A, sign, class_state = np.hstack([X, np.ones((len(y), 1))]), np.where(y == 1, 1.0, -1.0), class_weights(monkeypatch)
     named = ("fbeta", {"measure_params": {"beta": 2.0}}) if measure == "f2" else (measure, {})
     got = trained(named[0], X, y, alpha, seed, step, **named[1])
-    positive, negative, level = seen[-1]
+    positive, negative, level = class_state[-1]
     assert 0.5 < level < 1.0
     expected = {"f1": (2.0 - level, level), "f2": (5.0 - level, level), "jaccard": (1.0, level)}
     assert (positive, negative) == pytest.approx(expected.get(measure, (1.0, 1.0)), rel=1e-15)
     if measure != "gower_legendre":  # which needs no level
-        served = get_measure(named[0], named[1].get("measure_params"))
+        score = get_measure(named[0], named[1].get("measure_params"))
         # The level is of single iterates of the last epoch; F1 and Jaccard differ by 0.045 and more here.
-        assert level == pytest.approx(served.value(y, A @ got), abs=0.03)
+        assert level == pytest.approx(score.value(y, A @ got), abs=0.03)
     weight = np.where(y == 1, positive, negative)
     weight /= weight.sum()
     w = cp.Variable(A.shape[1])

@@ -166,18 +166,18 @@ def test_the_mean_of_j_over_samples_is_j(risk, weighted):
 @for_each("storage", ["dense", "csr", "csc", "fortran", "scaled"])
 def test_an_operator_on_rows_multiplies_and_counts_its_own_passes(storage):
     X, _ = data(n=500)
-    whole = InterceptOperator(STORAGES[storage](X))
-    dense = np.column_stack([whole.matvec(e) for e in np.eye(5)])
-    rows, before = np.array([499, 3, 3, 77, 0]), whole.n_passes
-    part = whole.on_rows(rows)
+    operator = InterceptOperator(STORAGES[storage](X))
+    dense = np.column_stack([operator.matvec(e) for e in np.eye(5)])
+    rows, before = np.array([499, 3, 3, 77, 0]), operator.n_passes
+    part = operator.on_rows(rows)
     w, u = np.arange(5.0), np.array([1.0, -2.0, 0.5, 0.0, 3.0])
     # Sums of five terms of size 10, in another order.
     np.testing.assert_allclose(part.matvec(w), dense[rows] @ w, rtol=1e-13, atol=1e-12)
     np.testing.assert_allclose(part.rmatvec(u), u @ dense[rows], rtol=1e-13, atol=1e-12)
     np.testing.assert_allclose(part.gram(abs(u)), dense[rows].T * abs(u) @ dense[rows], rtol=1e-12, atol=1e-11)
     assert part.n_passes >= 3.0
-    assert whole.n_passes == whole.inner.n_passes == before
-    assert part.cheap_rows == whole.cheap_rows == (storage not in ("csc", "fortran"))
+    assert operator.n_passes == operator.inner.n_passes == before
+    assert part.cheap_rows == operator.cheap_rows == (storage not in ("csc", "fortran"))
     assert not STORAGES["linear"](X).cheap_rows
 
 
@@ -212,8 +212,10 @@ def check_same_optimum(solver, make):
 
 @for_each("solver", sorted(set(CERTIFIED) - set(SOLVERS)))
 def test_solvers_that_do_not_begin_so_by_themselves_can(solver):
-    served = (r for r in ("hinge", "hinge_free_intercept", "squared_hinge") if CERTIFIED[solver].serves(all_risks()[r]))
-    risk = next(served)
+    supported = (
+        r for r in ("hinge", "hinge_free_intercept", "squared_hinge") if CERTIFIED[solver].serves(all_risks()[r])
+    )
+    risk = next(supported)
     auto, zero, sampled = (
         CERTIFIED[solver](max_iter=100, init=init).solve(problem(risk)) for init in ("auto", "zero", "samples")
     )
@@ -296,10 +298,10 @@ def test_a_second_sample_continues_the_first_and_both_count_passes(caplog):
 
 
 def test_callbacks_see_the_run_on_all_rows_only():
-    seen = []
-    result = LbfgsSolver(tol=1e-6, callbacks=[seen.append]).solve(problem("logistic"))
-    assert [p.iteration for p in seen] == list(range(1, result.n_iter + 1))
-    assert [p.passes for p in seen] == result.history["passes"][2:]  # after w = 0 and the end of the samples
+    progresses = []
+    result = LbfgsSolver(tol=1e-6, callbacks=[progresses.append]).solve(problem("logistic"))
+    assert [p.iteration for p in progresses] == list(range(1, result.n_iter + 1))
+    assert [p.passes for p in progresses] == result.history["passes"][2:]  # after w = 0 and the end of the samples
 
 
 @for_each("solver, risk", [("smoothed", "roc_area"), ("lbfgs", "logistic")])
@@ -411,7 +413,7 @@ def test_x_is_not_copied_for_samples(storage):
 
 
 def test_samples_that_mislead_are_forgotten():
-    """One row of a million times the size: samples without it lead far beyond J(0), and the run begins anew."""
+    """One row of a million times the size: samples without it lead far beyond J(0), and the run begins again."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 15))
     y = np.where(X[:, 0] + rng.standard_normal(len(X)) > 0.5, 1, -1)
@@ -441,7 +443,7 @@ def test_auto_wants_sixteen_times_the_rows_of_the_first_sample(monkeypatch, n, p
     monkeypatch.setattr(sample_start_module, "AMPLE", 16.0)
     y = np.where(np.arange(n) % 3 == 0, 1, -1)
     objective = Objective(as_operator(sp.csr_array((n, p))), get_risk("hinge").prepare(y), 1e-2)
-    assert sample_start_module.pays(objective) is expected
+    assert sample_start_module.samples_save_time(objective) is expected
 
 
 @for_each("solver, risk", [("smoothed", "roc_area"), ("lbfgs", "logistic"), ("newton", "logistic")])

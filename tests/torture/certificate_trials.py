@@ -130,7 +130,7 @@ def shrinkings():
     return sorted(set(SHRINKINGS) - {"none"})
 
 
-def wrapped(operator, wrap, weight, rng):
+def with_wrapper(operator, wrap, weight, rng):
     """Return the operator with scaling and constant feature around it, as an estimator wraps it."""
     for part in wrap.split("+"):
         if part in ("maxabs", "standard"):
@@ -154,13 +154,13 @@ def make(number):
     X, y = data(rng, kind, n, p)
     weight = None
     if rng.random() < 0.5:
-        whole = rng.random() < 0.5 or not risk.real_weights
-        weight = rng.integers(0, 4, n).astype(float) if whole else rng.random(n) * 10.0 ** rng.integers(-3, 4, n)
+        is_integer = rng.random() < 0.5 or not risk.real_weights
+        weight = rng.integers(0, 4, n).astype(float) if is_integer else rng.random(n) * 10.0 ** rng.integers(-3, 4, n)
         weight[:2] = 1.0
     wrap = str(rng.choice(WRAPS))
     if p > 10 and kind == "constant":
         kind = "plain"
-    operator = wrapped(as_operator(X), wrap, weight, rng)
+    operator = with_wrapper(as_operator(X), wrap, weight, rng)
     alpha = float(10.0 ** rng.uniform(-7, 2))
     total = n if weight is None else weight.sum()
     if getattr(getattr(risk, "measure", None), "k", None) == 1 and total < 1:
@@ -227,9 +227,9 @@ def check(outcome, objective, result, other, exact, points):
     if np.isfinite(bound) and bound < 0.0 and trial.options.get("zero_plane", trial.solver != "bundle_ls"):
         outcome.wrong.append(f"bound {bound!r} is negative: J >= 0 is known")
     if result.status == "converged" and "abs_tol" not in trial.options:
-        asked = trial.options["tol"] * max(bound, 1e-3 * at_zero)
-        if result.objective - bound > asked:
-            outcome.wrong.append(f"converged with gap {result.objective - bound!r}, asked for {asked!r}")
+        allowed_gap = trial.options["tol"] * max(bound, 1e-3 * at_zero)
+        if result.objective - bound > allowed_gap:
+            outcome.wrong.append(f"converged with gap {result.objective - bound!r}, asked for {allowed_gap!r}")
     candidates = [other.w, result.w, 0.5 * (result.w + other.w), 1.1 * result.w, 0.9 * other.w, 0.0 * result.w]
     values = [objective.value(w) for w in candidates]
     for name, value, w in zip(POINTS, values, candidates, strict=True):

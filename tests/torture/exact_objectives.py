@@ -27,8 +27,8 @@ def fraction(value):
         return value
     if isinstance(value, mpmath.mpf):
         sign, mantissa, exponent, _ = value._mpf_
-        whole = -mantissa if sign else mantissa
-        return Fraction(whole * 2**exponent) if exponent >= 0 else Fraction(whole, 2**-exponent)
+        signed = -mantissa if sign else mantissa
+        return Fraction(signed * 2**exponent) if exponent >= 0 else Fraction(signed, 2**-exponent)
     return Fraction(int(value)) if isinstance(value, (int, np.integer, np.bool_)) else Fraction(float(value))
 
 
@@ -73,8 +73,8 @@ def exact_risk(risk, z, y, weight):
 
 def _sides(z, positive, s):
     """Return [(score, weight)] of the positives and of the negatives, rows of weight 0 left out."""
-    kept = [(v, q, p) for v, q, p in zip(z, s, positive, strict=True) if q]
-    return [(v, q) for v, q, p in kept if p], [(v, q) for v, q, p in kept if not p]
+    weighted = [(v, q, p) for v, q, p in zip(z, s, positive, strict=True) if q]
+    return [(v, q) for v, q, p in weighted if p], [(v, q) for v, q, p in weighted if not p]
 
 
 def _copies(z, positive, s):

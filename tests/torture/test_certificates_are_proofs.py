@@ -42,8 +42,8 @@ def test_exact_risks_agree_with_the_reference(name):
         for draw in range(3):
             z = rng.standard_normal(11) if draw else rng.integers(-2, 3, 11) / 2.0
             y = np.where(np.arange(11) % 3 == 0, 1, -1)
-            whole = draw == 1 or not risk.real_weights
-            weight = None if draw == 0 else rng.integers(1, 4, 11).astype(float) if whole else rng.random(11) + 0.1
+            is_integer = draw == 1 or not risk.real_weights
+            weight = None if draw == 0 else rng.integers(1, 4, 11).astype(float) if is_integer else rng.random(11) + 0.1
             value = float(exact_risk(risk, z, y, weight))
             # References add 11 to 121 numbers of size 1 in double precision.
             assert risk.reference(z, y, weight)[0] == pytest.approx(value, rel=1e-12, abs=1e-14)
@@ -114,7 +114,7 @@ def small_rows(seed=0, n=24, p=3):
     return X, y
 
 
-def wrapped_coefficients(clf, X, weight, needs_intercept):
+def coefficients_in_units(clf, X, weight, needs_intercept):
     """Return the operator that the fit was about, and its w: coef_ and trained_intercept_ in those units, exactly computed."""
     operator = scaled(as_operator(X), clf.scaling, weight)
     if needs_intercept:
@@ -131,7 +131,7 @@ def test_estimators_report_proofs_of_the_scaled_problem(measure, scaling):
         clf.fit(X, y)
     risk = get_risk(clf.risk_, trials_measure(clf))
     weight = None if clf.cost_ == 1.0 else np.where(y > 0, clf.cost_, 1.0)
-    operator = wrapped_coefficients(clf, X, None, risk.shift == "needed")
+    operator = coefficients_in_units(clf, X, None, risk.shift == "needed")
     # An intercept has no penalty, where the solver leaves it out.
     free = risk.shift == "needed" and all_solvers()[clf.solver_].takes(("weights",))
     penalty = BoundedPenalty.of(L2Penalty(), X.shape[1]).with_constant(0.0) if free else None

@@ -36,9 +36,9 @@ def root(value):
         return mpmath.sqrt(mpmath.mpf(value.numerator) / value.denominator)
 
 
-def share(part, whole):
+def share(part, total):
     """Return part / whole, 0 where there is no whole."""
-    return part / whole if whole else Fraction(0)
+    return part / total if total else Fraction(0)
 
 
 def rates(tp, fp, fn, tn):
@@ -65,7 +65,7 @@ def qmean(tp, fp, fn, tn):
     return 1 - root(((1 - p) ** 2 + (1 - n) ** 2) / 2)
 
 
-def kept(target, successes, trials, limit):
+def rate_if_met(target, successes, trials, limit):
     """Return the target where successes / trials >= limit; the rounding of sums of weights may decide ties."""
     return target if trials and successes >= Fraction(limit) * trials else Fraction(0)
 
@@ -83,8 +83,8 @@ FORMULAS = {
     "mcc": mcc,
     "min_tpr_tnr": lambda tp, fp, fn, tn: min(rates(tp, fp, fn, tn)),
     "qmean": qmean,
-    "precision_at_recall": lambda tp, fp, fn, tn: kept(share(tp, tp + fp), tp, tp + fn, 0.9),
-    "recall_at_precision": lambda tp, fp, fn, tn: kept(share(tp, tp + fn), tp, tp + fp, 0.9),
+    "precision_at_recall": lambda tp, fp, fn, tn: rate_if_met(share(tp, tp + fp), tp, tp + fn, 0.9),
+    "recall_at_precision": lambda tp, fp, fn, tn: rate_if_met(share(tp, tp + fn), tp, tp + fp, 0.9),
     "recall_at_alarms": lambda tp, fp, fn, tn: (
         share(tp, tp + fn) if tp + fp <= Fraction(0.01) * (tp + fp + fn + tn) else Fraction(0)
     ),
@@ -453,7 +453,7 @@ def test_a_threshold_above_the_end_of_the_range_is_the_end():
 
 
 def test_a_robust_threshold_has_the_value_of_the_unscaled_scores():
-    """Scaled to at most 1, scores of 1e-320 beside 1e300 are 0, and lie on another side of a threshold of 0."""
+    """Scaled to at most 1, scores of 1e-320 compared with 1e300 are 0, and lie on another side of a threshold of 0."""
     y, z = np.array([1, -1, 1, -1]), np.array([1e-320, -1e-320, 1e300, -1e300])
     tuned = quiet_error(robust_threshold, y, z, get_measure("accuracy"))
     assert tuned.value == np.mean((z > tuned.threshold) == (y > 0))

@@ -210,7 +210,7 @@ def mapped_dense(X):
     folder = tempfile.TemporaryDirectory()
     np.save(Path(folder.name) / "X.npy", X)
     operator = MappedDense(Path(folder.name))
-    operator.kept = folder  # goes with the operator
+    operator.temporary_folder = folder  # goes with the operator
     return operator
 
 
@@ -219,7 +219,7 @@ def mapped_csr(X):
     for name in ("data", "indices", "indptr"):
         np.save(Path(folder.name) / f"{name}.npy", getattr(rows, name))
     operator = MappedCsr(Path(folder.name), X.shape)
-    operator.kept = folder
+    operator.temporary_folder = folder
     return operator
 
 

@@ -18,7 +18,7 @@ from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers.registry import all_solvers
 
 SOLVERS = {name: solver for name, solver in all_solvers().items() if solver.certified}
-SERVED = {
+SUPPORTED = {
     name: [
         risk for kind in all_risks().values() for risk in kind.variants() if solver.serves(kind) and solver.serves(risk)
     ]
@@ -28,7 +28,7 @@ EPS = float(np.finfo(float).eps)
 REFUSALS = (ValueError, OverflowError, TypeError)
 
 
-def judged(solver, risk, case, options):
+def check_certificate(solver, risk, case, options):
     """Solve and compare with the slow path; return what the solver said if it refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -81,9 +81,9 @@ def cases(draw, risk):
 @slowly_drawn(80)
 @given(data=st.data())
 def test_a_solver_proves_or_refuses(solver, data):
-    risk = data.draw(st.sampled_from(SERVED[solver]), label="risk")
+    risk = data.draw(st.sampled_from(SUPPORTED[solver]), label="risk")
     case, options = data.draw(cases(risk), label="case")
-    judged(solver, risk, case, options)
+    check_certificate(solver, risk, case, options)
 
 
 def two_rows(alpha, risk, scale=0.0):

@@ -50,7 +50,7 @@ def run(options: Any, output: Output) -> None:
         output.text(title)
         for name, value in section.items():
             output.text(f"  {name:<{width}}  {value}")
-    for line in advice or ["nothing is wrong; paste the lines above into an issue if something is"]:
+    for line in advice or ["no problem was found; paste the lines above into an issue if you have one"]:
         output.text(f"advice: {line}")
 
 
@@ -125,7 +125,7 @@ def _caches(advice: list[str]) -> Section:
     stored = getattr(getattr(kernels.csr.gather, "stats", None), "cache_path", None)
     section = {"compiled kernels": "none: each process compiles again" if stored is None else _place(Path(stored))}
     if stored is None or not _is_writable(Path(stored)):
-        advice.append("compiled kernels are not kept: set NUMBA_CACHE_DIR to a folder that can be written to")
+        advice.append("compiled kernels are not cached: set NUMBA_CACHE_DIR to a folder that can be written to")
     try:
         section["downloads"] = _place(cache_folder())
     except RuntimeError as error:

@@ -240,7 +240,7 @@ def check_outputs(options: Any, written: Sequence[str], read: Sequence[str] = ("
             continue
         option, folder = f"--{name}", Path(path).absolute().parent
         if not folder.is_dir():
-            raise ValueError(f"{option} {path}: the folder {folder} does not exist; make it first")
+            raise ValueError(f"{option} {path}: the folder {folder} does not exist; create it first")
         if Path(path).is_dir():
             raise ValueError(f"{option} {path} is a folder, expected a file")
         other = taken.setdefault(Path(path).resolve(), option)

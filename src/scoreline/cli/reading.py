@@ -39,10 +39,10 @@ def read(
     encoding: Any = None,
     n_features: int | None = None,
     like: str | None = None,
-    left_out: Collection[str] = (),
+    excluded: Collection[str] = (),
     notes: bool = True,
 ) -> Dataset:
-    """Read the file of a command, with its options except those in `left_out`.
+    """Read the file of a command, with its options except those in `excluded`.
 
     `encoding` and `n_features` are those of a model or of training rows, and `like` is its path. `notes` say how columns became
     features.
@@ -56,7 +56,7 @@ def read(
         if data.names != encoding.names:
             raise _other_features(path, like)
         return data
-    given = {name: value for name, value in reading_options(options).items() if name not in left_out}
+    given = {name: value for name, value in reading_options(options).items() if name not in excluded}
     if encoding is not None:
         given = {name: value for name, value in given.items() if name not in LEARNT_OPTIONS} | {"encoding": encoding}
     if n_features is not None and encoding is None and is_text(path):
@@ -186,7 +186,7 @@ def read_on_cluster(options: Any, output: Output, client: Any) -> Dataset:
             return opened
     data = read(options, output)
     if not hasattr(data.X, "__array__") and not hasattr(data.X, "indptr"):
-        raise ValueError(f"{options.file} is no file of rows that can be sent; convert it to a folder first")
+        raise ValueError(f"{options.file} has no rows that can be sent to workers; convert it to a folder first")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")  # intended with --dask
         operator = room_module("blocks", "dask_operator").distribute(data.X, client)

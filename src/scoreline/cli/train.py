@@ -164,7 +164,7 @@ def run(options: Any, output: Output) -> int:
     _check_options(options)
     if not options.dask:
         begin = time.perf_counter()
-        return _train(options, output, read(options, output, left_out=_for_test_only(options)), begin)
+        return _train(options, output, read(options, output, excluded=_for_test_only(options)), begin)
     with reading.connected(options.dask, output) as client:
         begin = time.perf_counter()
         return _train(options, output, reading.read_on_cluster(options, output, client), begin)
@@ -241,11 +241,11 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
     if options.alpha == "auto" and clf.status_ != "interrupted":
         table = clf.cv_results_
         own = (table["alpha"] == clf.alpha_) & (table["features"] == clf.features_)
-        left_out = max(table["mean_test_score"][own])
+        value = max(table["mean_test_score"][own])
         if options.features == "auto":
             output.results(kind_of_features=clf.features_)
             output.text(f"{clf.features_} features by cross-validation")
-        output.text(f"alpha {clf.alpha:g} has the best {clf.measure} in cross-validation: {left_out:.4f}")
+        output.text(f"alpha {clf.alpha:g} has the best {clf.measure} in cross-validation: {value:.4f}")
     output.text(
         f"trained by {clf.solver_} with risk {clf.risk_}: {clf.status_} after {clf.n_iter_} iterations, {seconds:.2f} s"
     )
@@ -433,7 +433,9 @@ def _check_options(options: Any) -> None:
             option = name.replace("_", "-")
             raise UsageError(f"--features {options.features} and --{option}: {why}. Leave --{option} out.")
     if options.features != "linear" and options.scaling not in ("auto", "none"):
-        raise UsageError(f"--scaling {options.scaling} goes with --features linear: bins have a scale of their own")
+        raise UsageError(
+            f"--scaling {options.scaling}works only with --features linear: binned features need no scaling"
+        )
     if not options.solver == options.risk == "auto":
         measure = get_measure(options.measure, dict(options.measure_param) or None)
         try:  # whatever the shape: it decides only what "auto" takes
@@ -464,7 +466,7 @@ def _check_options(options: Any) -> None:
         raise UsageError("--l1-ratio belongs to --penalty elastic_net; add it, or leave --l1-ratio out")
     if options.base_scores is not None and (options.features != "linear" or options.scaling in COLUMN_MAPS):
         raise UsageError(
-            "--base-scores keeps a column as it is: it goes with --features linear, and not with --scaling robust or quantile"
+            "--base-scores keeps a column as it is: use it with --features linear, and without --scaling robust or quantile"
         )
     if options.bounds and not Path(options.bounds).is_file():
         raise UsageError(f"--bounds {options.bounds}: there is no such file")

@@ -334,9 +334,7 @@ class BlockVector(RemoteVector):
         """Return the layout of an elementwise result."""
         first, *others = [v.layout for v in values if isinstance(v, BlockVector)]
         if not all(first.fits(other) for other in others):
-            raise ValueError(
-                "vectors lie in different blocks: they belong to different matrices, or one to some of the rows"
-            )
+            raise ValueError("vectors are in different blocks: they belong to different matrices, or to different rows")
         return first
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> "BlockVector":

@@ -88,8 +88,8 @@ class DaskCluster(Cluster):
             return list(self.client.gather(list(futures)))
         except distributed.KilledWorker as error:
             raise ClusterError(
-                f"Dask gave up on a block after several workers died of it ({error}). Most often that is memory: use smaller "
-                "blocks (X.rechunk), more workers, or float32"
+                f"Dask gave up on a block because several workers died while computing it ({error}). "
+                "The usual cause is memory: use smaller blocks (X.rechunk), more workers, or float32"
             ) from error
         except ModuleNotFoundError as error:
             raise ClusterError(f"{error} on a worker: scoreline must be installed on all workers") from error
@@ -102,7 +102,7 @@ class DaskCluster(Cluster):
 
 def _lost(error: BaseException) -> ClusterError:
     return ClusterError(
-        f"lost the Dask cluster ({type(error).__name__}: {error}). Nothing is kept of this fit, unless it had a checkpoint, "
+        f"lost the Dask cluster ({type(error).__name__}: {error}). This fit is lost, unless it had a checkpoint, "
         "solver_params={'checkpoint': PATH}, from which the next fit resumes"
     )
 

@@ -56,7 +56,7 @@ def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client =
     """
     paths = [str(Path(f).absolute()) for f in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:
-        raise ValueError("folders is empty; give at least one folder that convert has written")
+        raise ValueError("folders is empty; give at least one folder written by convert")
     cluster = DaskCluster(client)
     threads = cluster.threads
     facts: list[FolderFacts] = cluster.collect([cluster.call(_facts, path, features) for path in paths])

@@ -119,7 +119,7 @@ _lock = threading.Lock()
 _free: list[FloatArray] = []
 
 
-class _Held:
+class _ReusableMemory:
     """Owns the memory of an array, and offers it for reuse when the array and all of its views are gone."""
 
     def __init__(self, raw: FloatArray):
@@ -146,7 +146,7 @@ def empty(n: int) -> FloatArray:
             if len(waiting) == n:
                 raw = _free.pop(k)
                 break
-    return np.asarray(_Held(np.empty(n) if raw is None else raw))
+    return np.asarray(_ReusableMemory(np.empty(n) if raw is None else raw))
 
 
 def _begin_in_child() -> None:

@@ -52,7 +52,7 @@ def to_onnx(
     numbers with NaN for missing values, and texts with "" for missing values. Columns that cannot change the score are no
     inputs. Without an encoding, the only input `X` has one row per example and one column per feature, dense.
 
-    The outputs are `label` (the class, by the threshold that serves the measure), `score` (decision_function),
+    The outputs are `label` (the class, by the threshold tuned for the measure), `score` (decision_function),
     `probabilities` of both classes if the classifier was trained with `probability=True`, and `valid`. An output with the
     name of a column gets an underscore: `score_`. Sums are computed in double precision for all types of input.
 

@@ -242,7 +242,7 @@ def _terms(model: LinearModel, source: list[str], words: Dialect, booleans: list
     marks = () if model.encoding is None else model.encoding.missing
     absent = set(booleans) - set(source)
     if absent:
-        raise ValueError(f"booleans holds {min(absent)!r}, which is no column that the model reads; leave it out")
+        raise ValueError(f"booleans holds {min(absent)!r}, which is not a column that the model reads; leave it out")
     terms = []
     for term, name in zip(known, source, strict=True):
         place = f"src.{words.name(name)}"

@@ -140,7 +140,7 @@ def check_text(what: str, text: Any) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{what} holds {text!r:.100}, which is no Unicode text; rename it") from None
+        raise ValueError(f"{what} holds {text!r:.100}, which is not valid Unicode text; rename it") from None
     if "\0" in text:
         raise ValueError(
             f"{what} holds {text!r:.100} with the character NUL, which ends a text in other programs; rename it"

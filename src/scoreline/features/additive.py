@@ -23,10 +23,10 @@ MOST_BINS = CODES - 2
 class Additive:
     """A smooth function of each column: the score is a sum of one function per column (eq. additive-score).
 
-    Numeric columns are cut into bins of about equal weight. Their function is a sum of steps between neighbouring bins and of
-    a linear function; the penalty on steps is one on differences of neighbours, which makes it smooth. Each category has a
-    value of its own, shrunk towards the mean of all, and rare ones towards each other. Missing values (NaN) have a bin of
-    their own. All of it is learnt from X alone. Each value is kept as one byte.
+    Numeric columns are divided into bins of about equal weight. Their function is a linear function plus a step between each
+    two neighbouring bins, and the penalty on the steps makes it smooth. Each category has a value of its own, which is shrunk
+    towards the mean of all categories; rare ones are shrunk more. Missing values (NaN) have a bin of their own. Everything
+    is learnt from X alone, and each value takes one byte.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Additive:
     kind = "additive"
 
     def check(self) -> None:
-        """Raise unless the parameters make sense."""
+        """Raise an error if a parameter is invalid."""
         check_number("max_bins", self.max_bins, least=2, integer=True)
         if self.max_bins > MOST_BINS:
             raise ValueError(f"max_bins={self.max_bins} must be at most {MOST_BINS}: a code is one byte")

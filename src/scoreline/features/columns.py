@@ -184,7 +184,7 @@ def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) ->
     if found.shape[1] > MOST_COLUMNS:
         raise ValueError(
             f"features='additive' and 'pairs' take at most {MOST_COLUMNS} columns, X has {found.shape[1]}: each value is "
-            "kept as a byte, zeros too. Use features='linear', or select columns."
+            "stored in one byte, zeros included. Use features='linear', or select columns."
         )
     return found
 

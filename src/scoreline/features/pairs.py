@@ -64,7 +64,7 @@ class Pairs(Additive):
     kind = "pairs"
 
     def check(self) -> None:
-        """Raise unless the parameters make sense."""
+        """Raise an error if a parameter is invalid."""
         super().check()
         if self.max_pairs is not None:
             check_number("max_pairs", self.max_pairs, least=0, integer=True)
@@ -80,7 +80,7 @@ class Pairs(Additive):
             raise ValueError(f"pairs lists the pairs, and max_pairs={self.max_pairs} limits a choice; leave one out")
 
     def with_pairs(self, operator: Any, slopes: Any, weight: Any = None) -> Any:
-        """Return the additive features of an operator together with those of the listed pairs, or of those worth it.
+        """Return the additive features of an operator with those of the listed pairs, or of those that lower the objective.
 
         Parameters
         ----------
@@ -172,9 +172,13 @@ def worthwhile_pairs(features: FittedFeatures, sample: PairSample, most: int) ->
     limit = variance * chi2.isf(1.0 / len(one), np.maximum(1.0, (cells[one] - 1.0) * (cells[other] - 1.0)))
     found = gains[one, other]
     free = np.array(features.signs) == 0  # a function of a pair would not keep a column monotone
-    worth = (found > np.maximum(limit, 0.0)) & free[one] & free[other]
-    order = np.argsort(-np.where(worth, found, -np.inf), kind="stable")[: min(most, int(np.count_nonzero(worth)))]
-    logger.info("pairs: %d of %d gain more than noise, %d are taken", np.count_nonzero(worth), len(one), len(order))
+    significant = (found > np.maximum(limit, 0.0)) & free[one] & free[other]
+    order = np.argsort(-np.where(significant, found, -np.inf), kind="stable")[
+        : min(most, int(np.count_nonzero(significant)))
+    ]
+    logger.info(
+        "pairs: %d of %d gain more than noise, %d are taken", np.count_nonzero(significant), len(one), len(order)
+    )
     return [(int(one[t]), int(other[t])) for t in order]
 
 

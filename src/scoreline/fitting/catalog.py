@@ -1,4 +1,4 @@
-"""What serves what: the tables of `list_measures` and `list_solvers`."""
+"""Which risks and solvers support a measure: the tables of `list_measures` and `list_solvers`."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class MeasureInfo(NamedTuple):
 
 
 class SolverInfo(NamedTuple):
-    """A solver: name, what it does, the risks and measures it serves, what alpha means, the penalties it knows.
+    """A solver: name, what it does, the risks, measures and penalties it supports, and what alpha means.
 
     `penalties`: "l2", "weights" (per feature, and an intercept without penalty), "elastic_net", "group", "bounds".
     """

@@ -45,8 +45,8 @@ FEWEST_ROWS_TO_COMPARE = 25  # of a class: from here on two methods are compared
 class Trained(NamedTuple):
     """The end of one method: what it was, its result, its threshold, and what the choice between two methods needs.
 
-    `intercept` is what the risk itself adds to scores. `left_out` are leave-one-out scores where they were asked for and cost
-    no further fit, `left_out_positive` the predictions of a cost search for each row by a model without it. `missed` is what to
+    `intercept` is what the risk itself adds to scores. `loo_scores` are leave-one-out scores where they were asked for and cost
+    no further fit, `loo_positive` the predictions of a cost search for each row by a model without it. `missed` is what to
     warn of an operating point.
     """
 
@@ -60,8 +60,8 @@ class Trained(NamedTuple):
     levels: dict[str, Any] | None = None
     interruption: BaseException | None = None
     missed: str | None = None
-    left_out: Any = None
-    left_out_positive: AnyArray | None = None
+    loo_scores: Any = None
+    loo_positive: AnyArray | None = None
     degenerate: bool = False
 
     def interrupted(self, signal: BaseException | None) -> "Trained":
@@ -83,16 +83,16 @@ class MethodFit:
     """
 
     def __init__(
-        self, problem: Problem, solver: Solver, control: Control, seed: Any, rule: ThresholdRule, wants_left_out: bool
+        self, problem: Problem, solver: Solver, control: Control, seed: Any, rule: ThresholdRule, needs_loo_scores: bool
     ):
         self.problem, self.solver, self.control, self.seed = problem, solver, control, seed
-        self.rule, self.wants_left_out = rule, wants_left_out
+        self.rule, self.needs_loo_scores = rule, needs_loo_scores
         self.timer = Timer(control.max_time)
         self.search: Trial | None = None
         self.interruption: BaseException | None = None
         self.threshold: float | None = None
         self.scored: ScoredRows | None = None
-        self.left_out: Any = None
+        self.loo_scores: Any = None
         self.missed: str | None = None
 
     def run(self, w0: FloatArray | None, has_fallback: bool) -> Trained:
@@ -119,8 +119,8 @@ class MethodFit:
         try:
             if self.threshold is None:
                 self._choose_threshold(objective, result, intercept, degenerate)
-            if self.wants_left_out and self.left_out is None and result.z is not None and near:
-                self.left_out = leave_one_out(objective, result.z, problem.copies, self.seed)
+            if self.needs_loo_scores and self.loo_scores is None and result.z is not None and near:
+                self.loo_scores = leave_one_out(objective, result.z, problem.copies, self.seed)
             self._check_operating_point()
         except KeyboardInterrupt as signal:
             self.interruption, self.missed = signal, None
@@ -134,7 +134,7 @@ class MethodFit:
             problem, solver, control, result, 0.0 if self.threshold is None else self.threshold, intercept, cost,
             None if search is None or search.levels is None
             else {"levels_": search.levels, "level_bound_": search.level_bound},
-            self.interruption, self.missed, self.left_out if self.wants_left_out and near else None,
+            self.interruption, self.missed, self.loo_scores if self.needs_loo_scores and near else None,
             None if search is None else search.positive, degenerate,
         )  # fmt: skip
 
@@ -173,9 +173,9 @@ class MethodFit:
             self.threshold = -intercept
         elif self.rule is ThresholdRule.LEAVE_ONE_OUT and not degenerate:
             assert isinstance(measure, CountsBasedMeasure)
-            self.left_out = leave_one_out(objective, result.z, problem.copies, self.seed)
-            self.scored = ScoredRows(problem.sign, self.left_out, problem.weight)
-            self.threshold = robust_threshold(problem.sign, self.left_out, measure, problem.weight).threshold
+            self.loo_scores = leave_one_out(objective, result.z, problem.copies, self.seed)
+            self.scored = ScoredRows(problem.sign, self.loo_scores, problem.weight)
+            self.threshold = robust_threshold(problem.sign, self.loo_scores, measure, problem.weight).threshold
         else:
             self.scored = ScoredRows(problem.sign, problem.risk.full_scores(result.z), problem.weight)
             self.threshold = best_threshold(*self.scored[:2], measure, problem.weight).threshold
@@ -242,8 +242,8 @@ class CertifiedFit:
         if control.journal is not None:
             seed = control.journal.seeded(solver, seed)
         wanted = job.parameters.probability or has_guarantee(job.parameters.measure)
-        wants_left_out = wanted and job.validation is None
-        return MethodFit(problem, solver, control, seed, self._rule(risk), wants_left_out).run(w0, has_fallback)
+        needs_loo_scores = wanted and job.validation is None
+        return MethodFit(problem, solver, control, seed, self._rule(risk), needs_loo_scores).run(w0, has_fallback)
 
     def _rule(self, risk: Risk) -> ThresholdRule:
         """Return the plan's rule for its own risk; a fallback has a curved risk, whose leave-one-out scores it takes."""
@@ -260,7 +260,7 @@ class CertifiedFit:
         return rule
 
     def _needs_fallback(self, trained: Trained) -> bool:
-        """Tell whether a fit is degenerate, or has found so little that its rival may serve the measure better."""
+        """Tell whether a fit is degenerate, or has found so little that its rival may be better for the measure."""
         return trained.degenerate or (self.job.plan.rival and is_weak(trained))
 
     def _with_fallback(self, first: Trained, fallback: Choice) -> tuple[Trained, str | None]:
@@ -293,7 +293,7 @@ class CertifiedFit:
         return first, None
 
     def _is_better(self, first: Trained, second: Trained) -> bool:
-        """Tell whether the second model serves the measure better than the first, on rows that neither was trained on.
+        """Tell whether the second model is better for the measure than the first, on rows that neither was trained on.
 
         Early stopping has such rows. Otherwise the second is a cost search, which has predictions for each row by a model
         without it; for the first, one more fit holds a fifth of the rows out. On these the second must be ahead by more than
@@ -307,7 +307,7 @@ class CertifiedFit:
         rows = np.bincount(kinds, problem.copies, 2)
         different = np.bincount(kinds, None if weight is None else (weight > 0.0).astype(np.int8), 2)
         few = min(rows) < FEWEST_ROWS_TO_COMPARE or min(different) < 2
-        if second.left_out_positive is None or second.degenerate or few:
+        if second.loo_positive is None or second.degenerate or few:
             return False
         assert isinstance(problem.measure, CountsBasedMeasure)
         # The fit is internal, and so is the choice of rows: without a seed from the user, it is the same in every run.
@@ -322,7 +322,7 @@ class CertifiedFit:
         z = problem.risk.full_scores(part.z)
         positive = z > best_threshold(sign, z, problem.threshold_measure, rest).threshold
         own = None if weight is None else weight[held]
-        gain, error = paired_gain(problem.measure, sign[held], own, second.left_out_positive[held], positive[held])
+        gain, error = paired_gain(problem.measure, sign[held], own, second.loo_positive[held], positive[held])
         logger.info("the cost search is ahead by %.4g on held-out rows, standard error %.4g", gain, error)
         return gain > error
 
@@ -338,12 +338,12 @@ class CertifiedFit:
             if trained.missed is not None:
                 warn_user(trained.missed)
 
-        left_out = None if trained.left_out is None else trained.left_out + trained.intercept
+        loo_scores = None if trained.loo_scores is None else trained.loo_scores + trained.intercept
         return Model(
             coef, float(intercept) + trained.intercept, float(intercept) - trained.threshold, trained.solver.name,
             trained.problem.risk.name, trained.problem.objective(None).penalty_value(result.w),
             result.n_iter, result.status, result.history, trained.cost, rejected, result.objective, result.lower_bound,
-            result.gap, trained.levels or {}, left_out, trained.interruption, finish,
+            result.gap, trained.levels or {}, loo_scores, trained.interruption, finish,
         )  # fmt: skip
 
 
@@ -355,7 +355,7 @@ def with_cost(weight: FloatArray | None, sign: AnyArray, cost: float) -> FloatAr
 
 
 def is_weak(trained: Trained) -> bool:
-    """Tell whether a fit has found so little that another method may serve the measure better."""
+    """Tell whether a fit has found so little that another method may be better for the measure."""
     objective = _weighted(trained.problem, trained.problem.weight, trained.cost)
     _, constant = objective.best_constant(trained.result.z)
     return trained.result.objective > WEAK_SHARE_OF_CONSTANT * constant

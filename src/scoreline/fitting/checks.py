@@ -134,7 +134,7 @@ def check_weights(
     weight = check_sample_weight(sample_weight, len(sign))
     if weight is not None and not (weight[sign > 0].any() and weight[sign < 0].any()):
         raise ValueError(
-            "sample_weight is zero for all rows of a class, or vanishes beside that of the other; both classes need a positive "
+            "sample_weight is zero for all rows of a class, or is negligible in one class; both classes need a positive "
             "weight, expected a ratio of at most 1e100"
         )
     weight = as_counts(weight)
@@ -150,7 +150,7 @@ def check_weights(
     if not (combined[sign > 0].any() and combined[sign < 0].any()):
         what = f"class_weight={class_weight!r}" if costs is None else "cost_fp or cost_fn"
         raise ValueError(
-            f"{what} leaves nothing of the weight of one class beside that of the other, expected a "
+            f"{what} makes the weight of one class negligible, expected a "
             "ratio of at most 1e100; use weights that differ less"
         )
     # Class weights and costs say how much a row matters, not how often it is there: the total stays that of the rows.
@@ -273,9 +273,7 @@ def check_costs(measure: Measure, sign: AnyArray, cost_fp: Any, cost_fn: Any) ->
 def check_same_use(uses_base_scores: bool, base_scores: Any) -> None:
     """Raise if a model that was trained on base scores gets none, or gets some where it was not."""
     if uses_base_scores and base_scores is None:
-        raise ValueError(
-            "the model was trained on base_scores, which its own scores are added to: pass base_scores of these rows"
-        )
+        raise ValueError("the model adds its scores to base_scores: pass base_scores of these rows")
     if base_scores is not None and not uses_base_scores:
         raise ValueError(
             "base_scores were given, and the model was trained without them: leave them out, or fit it with base_scores"

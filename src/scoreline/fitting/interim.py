@@ -74,7 +74,7 @@ class Interim(Latest):
         self.keep = self.unwrap = self.newest = None
         self.finished, self.folds = [], []
 
-    def keep_if_known(self) -> None:
+    def store_model(self) -> None:
         """Set the best model so far, if rows and labels are known."""
         if self.keep is not None:
             self.keep()
@@ -89,7 +89,7 @@ class Interim(Latest):
     ) -> dict[str, Any] | None:
         """Return the attributes of the best model so far, without a proof; None if there is none. One pass.
 
-        The threshold serves the measure; without one, the trained intercept stays.
+        The threshold is tuned for the measure; without one, the trained intercept stays.
         """
         values = [(*each.judge(), each) for part in (self, *self.folds) for each in part.finished]
         newest = next((part.newest for part in (self, *self.folds) if part.newest is not None), None)
@@ -118,7 +118,7 @@ def fitting(estimator: Any, X: Any, sample_weight: Any) -> Iterator[tuple[Operat
     (`estimator._interim.ready`). At Ctrl-C, `Interim.keep` sets the best model so far where the fit has set none.
     """
     interim = Interim()
-    threads, recorded = parallel.thread_limit(estimator.n_jobs), interruption_recorded(estimator, interim.keep_if_known)
+    threads, recorded = parallel.thread_limit(estimator.n_jobs), interruption_recorded(estimator, interim.store_model)
     estimator._interim = interim
     try:
         with verbosity(estimator.verbose), threads, memory_advice(), recorded:

@@ -60,7 +60,8 @@ class Job:
         if settings is not None and settings.share is None:
             if given.base_scores is not None:
                 raise ValueError(
-                    "early_stopping with rows of your own knows no base_scores of these: pass a share of the rows instead"
+                    "early_stopping with validation rows of your own has no base_scores for them: "
+                    "pass a share of the rows instead"
                 )
             validation = given_rows(settings, given.classes, given.operator, plan.measure, parameters.device)
             same_columns(given.X, settings.validation[0])

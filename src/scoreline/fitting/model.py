@@ -23,7 +23,7 @@ class Model:
     """What a fit path returns.
 
     `trained_intercept` belongs to the objective, `intercept` to `predict`: the threshold is part of it. `penalty` is
-    alpha/2 |w|^2 in the units that were trained. `left_out` are leave-one-out scores, where they cost no further
+    alpha/2 |w|^2 in the units that were trained. `loo_scores` are leave-one-out scores, where they cost no further
     fit. `interruption` is Ctrl-C, which the classifier raises again when the model is set. `finish` comes after that.
     """
 
@@ -42,7 +42,7 @@ class Model:
     lower_bound: float | None = None
     gap: float | None = None
     extra: dict[str, Any] = field(default_factory=dict)
-    left_out: Any = None
+    loo_scores: Any = None
     interruption: BaseException | None = None
     finish: Callable[[], None] | None = None  # warnings and files to remove, when the model is set
 

@@ -23,7 +23,7 @@ from scoreline.runtime.vectors import RemoteVector
 from scoreline.solvers.moments import EXPLICIT, Direction, MomentsSolver
 from scoreline.solvers.normal_model import shape_of_scores
 
-WORTH_A_WARNING = 0.02  # difference of predicted and measured value, if it is also more than chance
+NOTABLE_DIFFERENCE = 0.02  # difference of predicted and measured value, if it is also more than chance
 
 
 class Scale(NamedTuple):
@@ -44,7 +44,7 @@ class MomentsFit:
     def __init__(self, job: Job):
         if job.parameters.threshold == "holdout":
             raise ValueError(
-                "threshold='holdout' does not go with solver='moments'; use threshold='train' or threshold='none'"
+                "threshold='holdout' cannot be combined with solver='moments'; use threshold='train' or threshold='none'"
             )
         self.job, self.solver, self.operator = job, job.solver, job.rows.operator
         assert isinstance(self.solver, MomentsSolver)
@@ -193,7 +193,7 @@ def warn_of_difference(report: dict[str, Any], n_least: float) -> None:
     """Warn if prediction and measurement part by more than 0.02 and three standard errors of the smaller class."""
     predicted, empirical = report["predicted"], report["empirical"]
     chance = 3.0 * math.sqrt(max(0.0, empirical * (1.0 - empirical)) / max(1.0, n_least))
-    if abs(predicted - empirical) > max(WORTH_A_WARNING, chance):
+    if abs(predicted - empirical) > max(NOTABLE_DIFFERENCE, chance):
         warn_user(
             f"solver='moments' predicts {report['measure']} {predicted:.4f}, the training scores have {empirical:.4f}: they "
             "are not normal within the classes (moments_report_ has skewness, kurtosis and distance). Compare with "

@@ -87,7 +87,7 @@ class Parameters(NamedTuple):
 
     @property
     def threshold_measure(self) -> Measure:
-        """The measure that the threshold serves."""
+        """The measure that the threshold is tuned for."""
         return measure_of_threshold(self.measure, self.class_weight)
 
     @property
@@ -119,17 +119,17 @@ def _check_features_alone(clf: Any) -> None:
     """Raise where options that concern X itself come with features that are made of its bins."""
     if clf.scaling is not None:
         raise ValueError(
-            f"scaling={clf.scaling!r} goes with features='linear', got features={clf.features!r}: bins have a scale of their "
-            "own. Leave scaling=None."
+            f"scaling={clf.scaling!r} works only with features='linear', got features={clf.features!r}: binned "
+            "features need no scaling. Leave scaling=None."
         )
     if clf.penalty != "l2" or clf.penalty_params or clf.bounds is not None:
         raise ValueError(
-            f"features={clf.features!r} goes with penalty='l2', without penalty_params and bounds, got "
+            f"features={clf.features!r} works only with penalty='l2', without penalty_params and bounds, got "
             f"penalty={clf.penalty!r}, penalty_params={clf.penalty_params!r} and bounds={clf.bounds!r:.100}: "
             "these concern columns of X. Leave them out, or use features='linear'."
         )
     if has_guarantee(get_measure(clf.measure, clf.measure_params)):
         raise ValueError(
-            f"guarantee goes with features='linear', got features={clf.features!r}: bins are learnt from all rows, and the "
-            "proof needs rows that the model has not seen. Use ThresholdClassifier(clf, measure, measure_params) for it."
+            f"guarantee works only with features='linear', got features={clf.features!r}: bins are learnt from all rows, and "
+            "the proof needs rows that the model has not seen. Use ThresholdClassifier(clf, measure, measure_params) for it."
         )

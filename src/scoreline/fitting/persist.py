@@ -28,7 +28,7 @@ from scoreline.runtime.types import AnyArray
 
 KIND, VERSION = "scoreline model", 1
 ESTIMATOR = "MeasureClassifier"
-NO_CODE = "a model file holds no code"
+NO_CODE = "a model file contains no code"
 RENAMED = {"cut": "threshold", "cut_rank_error_": "threshold_rank_error_"}  # names in files of earlier versions
 ALWAYS = (
     "solver_",
@@ -60,7 +60,7 @@ KINDS = {  # types of attributes that are printed, compared or computed with
 class LostMeasure(CountsBasedMeasure):
     """Stands for a measure that was a function of the user, whose name is all that a file keeps."""
 
-    summary = "a function of the user that was not kept"
+    summary = "a function of the user that was not saved"
     range = (-np.inf, np.inf)
 
     def __init__(self, name: str):
@@ -218,7 +218,7 @@ def _check_trained(clf: Any) -> None:
     """Raise unless the attributes that `predict` and reports rest on are of their types and fit together."""
     p = clf.n_features_in_
     if type(p) is not int or p < 1 or not _are_classes(clf.classes_):
-        raise ValueError("classes_ or n_features_in_ is not what it should be")
+        raise ValueError("classes_ or n_features_in_ is invalid")
     features = getattr(clf, "feature_map_", None)
     if features is not None and features.n_columns != p:
         raise ValueError(f"feature_map_ has {features.n_columns} columns, the model {p}")
@@ -266,18 +266,18 @@ def _check_stream(stream: RowStream) -> None:
     are_counts = all(type(value) is int and 0 <= value < 2**63 for value in counts)
     finite = all(isinstance(value, (int, float)) and 0.0 <= float(value) < np.inf for value in shares)
     if not (are_counts and finite and shares and stream.unit > 0 and isinstance(stream.problem, dict)):
-        raise ValueError("the numbers of the stream are not what they should be")
+        raise ValueError("the numbers of the stream are invalid")
     for sketch in (sketch for pair in stream.scores.generations for sketch in pair):
         numbers = [
             sketch.weight,
             *(number for part in (sketch.loose, *sketch.parts) for number in (part.error, part.depth)),
         ]
         if not all(isinstance(number, (int, float)) and 0.0 <= float(number) < np.inf for number in numbers):
-            raise ValueError("the weights of the stream's scores are not what they should be")
+            raise ValueError("the weights of the stream's scores are invalid")
         for part in (sketch.loose, *sketch.parts):
             fits = isinstance(part.points, np.ndarray) and _is_vector(part.points, part.points.shape)
             if not (fits and part.points.ndim == 1 and _is_vector(part.weights, part.points.shape)):
-                raise ValueError("the scores of the stream are not what they should be")
+                raise ValueError("the scores of the stream are invalid")
 
 
 def _is_vector(value: Any, shape: tuple[int, ...]) -> bool:

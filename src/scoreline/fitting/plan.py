@@ -120,9 +120,7 @@ class Plan(NamedTuple):
         text += f"the measure is trained by {self.training.value}; {self.threshold.value}"
         if self.fallback is not None:
             case = "is weak or degenerate" if self.rival else "is degenerate"
-            text += (
-                f"; if that fit {case}, {self.fallback.solver.name} with the {self.fallback.risk.name} risk is tried"
-            )
+            text += f"; if that fit {case}, {self.fallback.solver.name} also trains the {self.fallback.risk.name} risk"
         return text
 
 
@@ -170,14 +168,14 @@ def contenders(request: Request, risks: Sequence[str] | None, measure: Measure, 
 
 
 def measure_of_threshold(measure: Measure, class_weight: Any) -> Measure:
-    """Return what the threshold serves: the measure, or class-weighted accuracy for rankings with class weights."""
+    """Return the measure of the threshold: class-weighted accuracy for rankings with class weights, else the own one."""
     if class_weight is None or not isinstance(measure, RankingMeasure) or isinstance(measure, AtKMeasure):
         return measure
     return get_measure("accuracy")
 
 
 def solvers_for(risks: tuple[str, ...], measure: Measure | type[Measure] | None = None) -> tuple[str, ...]:
-    """Return the solvers that serve one of the risks, and train for the measure if one is given."""
+    """Return the solvers that support one of the risks, and train for the measure if one is given."""
     return tuple(
         name
         for name, solver in all_solvers().items()
@@ -192,7 +190,7 @@ def _choice(request: Request, measure: Measure, shape: Shape) -> Choice:
     if named is not None and not named.takes(request.traits):
         unknown = " and ".join(repr(trait) for trait in sorted(request.traits) if not named.takes({trait}))
         raise ValueError(
-            f"solver={solver!r} does not know {unknown} of penalty, bounds and base scores. Use solver='auto' or one of "
+            f"solver={solver!r} does not support {unknown}. Use solver='auto' or one of "
             f"{[name for name, each in all_solvers().items() if each.takes(request.traits)]}."
         )
     if named is not None and not named.trains(measure):
@@ -220,18 +218,18 @@ def _choice(request: Request, measure: Measure, shape: Shape) -> Choice:
         kinds = [each for each in all_solvers().values() if each.takes(request.traits)]
         possible = [name for name, each in all_risks().items() if any(kind.serves(each) for kind in kinds)]
         raise ValueError(
-            f"no solver minimises risk={candidates[0]!r} with {' and '.join(sorted(request.traits))}; those that know such "
-            f"penalties serve {possible}. Use one of these risks, or penalty='l2' without bounds."
+            f"no solver minimises risk={candidates[0]!r} with {' and '.join(sorted(request.traits))}; solvers for such "
+            f"penalties minimise {possible}. Use one of these risks, or penalty='l2' without bounds."
         )
     minimised = [name for name, r in all_risks().items() if named is not None and named.serves(r)]
     raise ValueError(
-        f"solver={solver!r} does not minimise risk={candidates[0]!r}; it serves {minimised}. "
+        f"solver={solver!r} does not minimise risk={candidates[0]!r}; it minimises {minimised}. "
         f"For that risk use solver='auto' or {list(solvers_for(tuple(candidates)))}."
     )
 
 
 def _fallback(request: Request, measure: Measure, first: Choice, features: int) -> Choice | None:
-    """Return what risk="auto" and solver="auto" train beside `first`: the first smooth risk of the measure.
+    """Return what risk="auto" and solver="auto" train in addition to `first`: the first smooth risk of the measure.
 
     A hinge, over rows or pairs, can have a constant score as its optimum although features carry information, above all
     where one class is rare. The logistic loss then finds it. None where the user has named the risk or the solver, or given

@@ -1,4 +1,4 @@
-"""Probabilities beside the scores: a sigmoid learnt on rows that were left out."""
+"""Probabilities: a sigmoid of the scores, learnt on held-out rows."""
 
 import warnings
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ def has_probabilities(estimator: Any) -> None:
     """Raise unless the classifier was asked for probabilities."""
     if not estimator.probability:
         raise AttributeError(
-            "predict_proba needs MeasureClassifier(probability=True): scores are no probabilities, and calibrating them takes "
-            "scores of rows held out of a fit"
+            "predict_proba needs MeasureClassifier(probability=True): scores are not probabilities, and calibrating them needs "
+            "the scores of held-out rows"
         )
 
 
@@ -125,7 +125,7 @@ def cross_fitted_scores(
         unproved += own.gap_ is not None and own.status_ in ("max_iter", "max_time", "stalled")
     if unproved:
         warn_user(
-            f"probability=True: {unproved} of {len(tests)} fits without some rows stopped before their gap was proved; "
+            f"probability=True: {unproved} of {len(tests)} fits without some rows stopped before they converged; "
             "raise max_iter, max_time or tol",
             ConvergenceWarning,
         )

@@ -38,7 +38,9 @@ def rows_of_promise(parameters: Parameters, given: GivenRows) -> AnyArray | None
         return None
     assert isinstance(measure, OperatingPoint)
     if parameters.threshold != "auto":
-        raise ValueError(f"threshold={parameters.threshold!r} does not go with a guarantee; leave threshold='auto'.")
+        raise ValueError(
+            f"threshold={parameters.threshold!r} cannot be combined with a guarantee; leave threshold='auto'."
+        )
     if isinstance(given.sign, RemoteVector):
         raise TypeError(
             "a guarantee needs rows in the memory of this process. Train without it, and call tune_threshold with the "

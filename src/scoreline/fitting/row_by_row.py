@@ -35,7 +35,7 @@ class RowFit:
         self.job, self.operator = job, job.rows.operator
         if self.operator.scores == "blocks" and job.rows.base_scores is not None:
             raise TypeError(
-                f"base_scores with solver={job.solver.name!r} need rows of this process, and X lies on a cluster: use another "
+                f"base_scores with solver={job.solver.name!r} need rows of this process, and X is on a cluster: use another "
                 "solver (solver='auto')"
             )
         if self.operator.scores == "device":

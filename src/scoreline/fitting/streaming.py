@@ -64,7 +64,7 @@ def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any, bas
             where = "a cluster: use fit, which goes through all parts at once"
             where = where if operator.scores == "blocks" else "a device: pass X as a NumPy array or SciPy matrix"
             raise TypeError(
-                f"partial_fit with solver={parameters.solver!r} takes in rows of this process, and X lies on {where}, or use "
+                f"partial_fit with solver={parameters.solver!r} takes in rows of this process, and X is on {where}, or use "
                 "solver='moments'"
             )
         y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
@@ -84,7 +84,7 @@ def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any, bas
             ("device", "pass blocks that are on the device to partial_fit"),
         ):
             if parameters.options.get(option) is not None:
-                raise ValueError(f"solver_params: {option} goes with fit; {instead}")
+                raise ValueError(f"solver_params: {option}works only with fit; {instead}")
         solver, risk, before = parameters.make_solver(decided.solver), decided.risk.name, operator.n_passes
         if by_moments:
             moments = MomentsStream(parameters, solver, risk, known)
@@ -126,11 +126,11 @@ def merge(clf: Any, other: Any) -> None:
 def _check_options(parameters: Parameters) -> None:
     if parameters.threshold == "holdout":
         raise ValueError(
-            "threshold='holdout' does not go with partial_fit; the threshold comes from the model: use threshold='auto'"
+            "threshold='holdout' cannot be combined with partial_fit; the threshold comes from the model: use threshold='auto'"
         )
     if parameters.probability:
         raise ValueError(
-            "probability=True needs scores of rows held out of a fit, which a stream has not: use fit, or probability=False"
+            "probability=True needs the scores of held-out rows, which a stream does not have: use fit, or probability=False"
         )
     if parameters.options.get("early_stopping"):
         raise ValueError(

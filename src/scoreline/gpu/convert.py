@@ -21,7 +21,7 @@ def from_device(X: DeviceArray) -> DeviceOperator:
     backend = backend_of(X)
     if backend.full((1,), 0.0).dtype != backend.dtype(np.float64):
         raise ValueError(
-            f"{backend.xp.__name__} makes no float64 arrays on {backend.device}, which sums need: switch them on (JAX: the "
+            f"{backend.xp.__name__} makes no float64 arrays on {backend.device}, which sums need: enable them (JAX: the "
             "option jax_enable_x64), or pass X as a NumPy array"
         )
     if len(X.shape) != 2:
@@ -78,7 +78,7 @@ def moved(operator: Operator, device: str) -> DeviceOperator:
         return operator
     if operator.scores != "host":
         where = "on a cluster" if operator.scores == "blocks" else "on another device"
-        raise TypeError(f"device={device!r} moves data of this process, and X lies {where}: leave device= out")
+        raise TypeError(f"device={device!r} moves data of this process, and X is {where}: leave device= out")
     operator.require("row_blocks", f"moving X to device={device!r}")
     if isinstance(operator, CodesOperator) and operator.feature_map is not None:
         return _codes(operator, backend)

@@ -59,8 +59,8 @@ class CsrDeviceOperator(DeviceOperator):
         if size < 2:
             return self
         # If columns increase within rows, every decrease is at the start of a row, and there are no duplicates.
-        falls = xp.nonzero(~(self.indices[1:] > self.indices[:-1]))[0] + 1
-        begins = xp.searchsorted(self.starts, falls) != xp.searchsorted(self.starts, falls, side="right")
+        descents = xp.nonzero(~(self.indices[1:] > self.indices[:-1]))[0] + 1
+        begins = xp.searchsorted(self.starts, descents) != xp.searchsorted(self.starts, descents, side="right")
         if bool(xp.all(begins)):
             return self
         keys = self._row_numbers() * p + xp.astype(self.indices, xp.int64)
@@ -241,7 +241,7 @@ class CsrDeviceOperator(DeviceOperator):
         low, high = int(xp.min(self.indices)), int(xp.max(self.indices))
         if low < 0 or high >= self.shape[1]:
             raise ValueError(
-                f"X has column numbers from {low} to {high}, expected 0 to {self.shape[1] - 1}: it is no CSR matrix"
+                f"X has column numbers from {low} to {high}, expected 0 to {self.shape[1] - 1}: it is not a valid CSR matrix"
             )
         finite = xp.isfinite(self.values)
         if not bool(xp.all(finite)):

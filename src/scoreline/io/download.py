@@ -52,7 +52,7 @@ def fetch_into_cache(
 ) -> T:
     """Fetch a file, read it, and only then give it its name in the cache; return what `read` returned.
 
-    `read` raises ValueError if the file is not what it should be. `sha256` is the checksum that the file must have, by default
+    `read` raises ValueError if the file is invalid. `sha256` is the checksum that the file must have, by default
     the one that an earlier download left.
     """
     part = target.with_name(f".{secrets.token_hex(8)}-{target.name}")  # keeps the suffix, which tells `read` the format
@@ -65,7 +65,7 @@ def fetch_into_cache(
         try:
             result = read(part)
         except ValueError as error:
-            raise ValueError(f"{url} is not what it should be: {str(error).replace(str(part), target.name)}") from error
+            raise ValueError(f"{url} is invalid: {str(error).replace(str(part), target.name)}") from error
         _write_record(target, got)  # before the file itself, so that a file never has the checksum of an earlier one
         os.replace(part, target)
     except ConnectionError:

@@ -82,7 +82,7 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
     given = Path(folder).absolute()
     folder = _target(given)
     if not folder.parent.is_dir():
-        raise ValueError(f"folder={str(folder)!r} lies in a folder that does not exist; make it first")
+        raise ValueError(f"folder={str(folder)!r} is in a folder that does not exist; create it first")
     with _lock(folder):
         old, part = (folder.with_name(f".{folder.name}.{end}") for end in ("old", "part"))
         if old.exists() and not old.is_symlink() and not folder.exists():  # killed between the two renames below
@@ -133,10 +133,10 @@ def _check_place(folder: Path, overwrite: bool) -> None:
     try:
         _header(folder)
     except ValueError as error:
-        raise ValueError(f"{place} exists and is not one that convert has made; it is not replaced") from error
+        raise ValueError(f"{place} exists and was not made by convert; it is not replaced") from error
     foreign = sorted({path.name for path in folder.iterdir()} - {HEADER, *(f"{name}.npy" for name in TYPES)})
     if foreign:
-        raise ValueError(f"{place} holds {foreign[0]!r}, which convert has not made; it is not replaced")
+        raise ValueError(f"{place} holds {foreign[0]!r}, which convert did not make; it is not replaced")
 
 
 def _fill(part: Path, opened: Source, dtype: str) -> None:
@@ -371,7 +371,7 @@ def _header(folder: Path) -> dict[str, Any]:
     """Return the header of a folder; errors say why there is none."""
     if not folder.is_dir():
         if folder.exists():
-            raise ValueError(f"{folder} is a file, expected a folder that convert has made; read_data reads files")
+            raise ValueError(f"{folder} is a file, expected a folder made by convert; read_data reads files")
         target = _target(folder)
         left = any(target.with_name(f".{target.name}.{end}").exists() for end in ("lock", "part", "old"))
         hint = "; a conversion to it is running or was interrupted: wait for it, or run it again" if left else ""
@@ -380,11 +380,11 @@ def _header(folder: Path) -> dict[str, Any]:
         check_plain(folder / HEADER)
         header = read_json((folder / HEADER).read_bytes())
     except FileNotFoundError:
-        raise ValueError(f"{folder} has no {HEADER}: it is not one that convert has made, or not complete") from None
+        raise ValueError(f"{folder} has no {HEADER}: it was not made by convert, or is not complete") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{folder / HEADER} is damaged ({error}); convert the data again") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT or type(header.get("version")) is not int:
-        raise ValueError(f"{folder / HEADER} is not one that convert has made: expected format {FORMAT!r}")
+        raise ValueError(f"{folder / HEADER} was not made by convert: expected format {FORMAT!r}")
     if header["version"] < 1:
         raise ValueError(
             f"{folder / HEADER} has version={header['version']}, expected {VERSION}; convert the data again"
@@ -405,7 +405,7 @@ def _check_file(path: Path, expected: dict[str, Any], verify: bool) -> None:
     try:
         array = map_array(path)
     except ValueError as error:
-        raise ValueError(f"{path.name} is no .npy file ({error!s:.300})") from error
+        raise ValueError(f"{path.name} is not a .npy file ({error!s:.300})") from error
     if array.dtype not in TYPES[path.stem] or not array.flags.c_contiguous:
         raise ValueError(f"{path.name} holds {array.dtype}, expected one of {', '.join(TYPES[path.stem])}")
     if array.ndim != 1 + (path.stem == "X"):
@@ -554,7 +554,7 @@ class RowsWriter:
             self._codes.setdefault(value, len(self._codes))
         if len(self._codes) > MAX_CLASSES:
             raise UnfitError(
-                f"there are more than {MAX_CLASSES} different labels: measured values, it seems; expected classes, bin them"
+                f"there are more than {MAX_CLASSES} different labels, which look like measured values; bin them into classes"
             )
         table = np.array([self._codes[value] for value in values.tolist()], dtype=np.int8)
         self._file("labels", np.int8).append(table[codes.ravel()])

@@ -74,7 +74,7 @@ def read_archive(path: Any, kind: str, version: int) -> dict[str, Any]:
         raise ValueError(f"{path}: {error}") from error.__cause__
     except MemoryError as error:
         raise ValueError(
-            f"{path} asks for more memory than there is; it is damaged, or made on a larger machine"
+            f"{path}needs more memory than there is; it is damaged, or made on a larger machine"
         ) from error
     except Exception as error:  # zipfile, json and NumPy can fail in many ways on damaged bytes
         raise ValueError(
@@ -212,8 +212,8 @@ def _unpacked(value: Any, arrays: _Arrays) -> Any:
         size = math.prod(value["shape"])
         if not arrays.reserve(8.0 * size):
             raise DamagedError(
-                f"its sparse arrays ask for more memory than a file of its size may ({arrays.room:.3g} bytes are left, one "
-                f"of shape {value['shape']!r:.60} comes); it is damaged, or was made by another program"
+                f"its sparse arrays need more memory than a file of its size allows ({arrays.room:.3g} bytes are left, the "
+                f"next has shape {value['shape']!r:.60}); it is damaged, or was made by another program"
             )
         fits = size >= 0 and places.ndim == 1 and len(places) == len(entries) and places.dtype.kind == "i"
         if not fits or np.any((places < 0) | (places >= size)):

@@ -93,7 +93,7 @@ def read_data(
     if isinstance(source, (str, Path)) and Path(source).is_dir():
         if given or label is not None or positive is not None:
             name = next(iter(given), "label" if label is not None else "positive")
-            raise ValueError(f"{name}=... was settled when {source} was converted; open it without")
+            raise ValueError(f"{name}=... was chosen when {source} was converted; open it without")
         return open_mapped(source)
     opened = open_source(source, label=label, positive=positive, **given)
     X, y = opened.all_rows()

@@ -109,7 +109,7 @@ def open_source(source: Any, *, label: Any = None, positive: Any = None, **optio
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist")
         if path.is_dir():
-            raise ValueError(f"{path} is a folder, expected a file; open_mapped opens folders that convert has made")
+            raise ValueError(f"{path} is a folder, expected a file; open_mapped opens folders made by convert")
         if unpacked_suffix(path) in TABLES:
             opened = TableSource(path, label, **options)
         elif path.suffix.lower() in ARRAYS:
@@ -258,8 +258,8 @@ class TableSource(Source):
                 names = listed(table.columns)
                 raise ValueError(f"{table.name}: label=None, expected the column of labels: one of {names}")
             self._check_names(table)
-            left_out = set(self.drop)
-            columns, text = [name for name in table.columns if name not in left_out], self.categories
+            dropped = set(self.drop)
+            columns, text = [name for name in table.columns if name not in dropped], self.categories
         else:
             columns, text = self._needed(table, self.encoding)
         if load:

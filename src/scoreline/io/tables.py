@@ -117,7 +117,7 @@ def open_table(source: Any, *, missing: Iterable[str] = (), separator: str | Non
     suffix = unpacked_suffix(path)
     if path.is_dir() or suffix not in (SEPARATORS if path.suffix.lower() in PACKED else TABLES):
         raise ValueError(
-            f"{path} is no file that can be read; expected one that ends in {listed(TABLES)}, "
+            f"{path} is not a readable file; expected one that ends in {listed(TABLES)}, "
             f"or .csv or .tsv followed by one of {listed(PACKED)}"
         )
     if not _is_unicode(str(path)):

@@ -137,7 +137,7 @@ def _mean(measure: Measure, values: FloatArray, support: FloatArray | None, clas
         rest = f"the average is over the other {known.sum()}" if known.any() else "there is no average"
         warnings.warn(
             f"{measure.name} is not defined for class {', '.join(map(repr, undefined[:MAX_NAMED_CLASSES]))}{more} "
-            f"(in y_true no row of the class, or no other row): {rest}",
+            f"(y_true has no row of the class, or no other row): {rest}",
             UndefinedMetricWarning,
             stacklevel=3,
         )
@@ -150,7 +150,7 @@ def _mean(measure: Measure, values: FloatArray, support: FloatArray | None, clas
 def _of_labels(measure: Measure, truth: AnyArray, predicted: AnyArray, classes: AnyArray | None) -> OneVsRest:
     if predicted.ndim != 1:
         raise ValueError(
-            f"{measure.name} looks at predicted labels, one per row; y_pred has shape {predicted.shape}: pass what predict "
+            f"{measure.name} needs predicted labels, one per row; y_pred has shape {predicted.shape}: pass what predict "
             "gives"
         )
     if (truth.dtype.kind in "biuf") != (predicted.dtype.kind in "biuf"):
@@ -170,7 +170,7 @@ def _of_scores(measure: Measure, truth: AnyArray, scores: AnyArray, classes: Any
         columns = found
     if scores.ndim != 2 or scores.shape[1] != len(columns):
         raise ValueError(
-            f"{measure.name} looks at scores, one column per class; y_pred has shape {scores.shape} and there are "
+            f"{measure.name} needs scores, one column per class; y_pred has shape {scores.shape} and there are "
             f"{len(found)} classes: pass decision values or probabilities, and classes= (an estimator's classes_) where y_true "
             "does not hold all of them"
         )
@@ -193,7 +193,7 @@ def _of_indicators(measure: Measure, truth: Any, response: Any, classes: AnyArra
         response = _numbers(response)
     elif not _is_indicator(response):
         raise ValueError(
-            f"{measure.name} looks at predictions, 0 or 1; y_pred holds other numbers: pass what predict gives"
+            f"{measure.name} needs predictions, 0 or 1; y_pred holds other numbers: pass the output of predict"
         )
     found = np.arange(truth.shape[1]) if classes is None else _checked(classes)
     if len(found) != truth.shape[1]:

@@ -125,7 +125,7 @@ def interval(
     -------
     Interval
         value, low, high, level, method. O(n log n); with groups or importance weights the bootstrap costs O(replicates n).
-        Memory is a few vectors of n beside 200 MB at most.
+        Memory is a few vectors of n numbers, and 200 MB at most.
 
     Examples
     --------

@@ -68,7 +68,7 @@ def make_splits(
     splits = [(eligible[_rows(train, len(eligible))], eligible[_rows(test, len(eligible))]) for train, test in made]
     for k, (train, test) in enumerate(splits):
         if len(test) == 0:
-            raise ValueError(f"fold {k} of cv={cv!r} leaves no rows out, expected at least one: use fewer folds")
+            raise ValueError(f"fold {k} of cv={cv!r} holds no rows out, expected at least one: use fewer folds")
         counted = sign[train] if weight is None else sign[train][weight[train] > 0.0]
         for side, label in zip((-1, 1), np.asarray(classes).tolist(), strict=True):
             if side not in counted:

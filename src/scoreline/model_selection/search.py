@@ -296,14 +296,14 @@ class MeasureClassifierCV(MeasureClassifier):
         self._warn_at_edge(chosen, parameters.measure)
         if undefined:
             warn_user(
-                f"{parameters.measure.name} is not defined on the rows that fold {', '.join(map(str, undefined))} leaves out "
+                f"{parameters.measure.name} is not defined on the held-out rows of fold {', '.join(map(str, undefined))} "
                 "(one class only, or no weight): means are over the other folds"
             )
         ended = [done for fold in folds for done in fold.converged]
         unproved = ended.count(False)
         if unproved:
             warn_user(
-                f"{unproved} of {len(ended)} fits of the folds stopped before their gap was proved: raise "
+                f"{unproved} of {len(ended)} fits of the folds stopped before they converged: raise "
                 "max_iter, max_time or tol, leave out the smallest alphas, or scale the features (scaling='maxabs')",
                 ConvergenceWarning,
             )
@@ -342,23 +342,23 @@ class MeasureClassifierCV(MeasureClassifier):
             final.threshold = "none"
         final.fit(operator, *given)
         if chosen.along:
-            scores, left_out_rows = pooled(chosen.folds, search.splits, best)
+            scores, held_out_rows = pooled(chosen.folds, search.splits, best)
             center = 0.0
             if chosen.risk.shift != "needed":
                 scored = with_features(operator, final.feature_map_)
                 own = rows.full_scores(np.asarray(scored.matvec(final.coef_[0]))) + final.trained_intercept_
                 center = center_of(own, rows.weight, chosen.risk)
             if out_of_fold:
-                threshold = threshold_of(parameters.threshold_measure, rows, scores, left_out_rows)
+                threshold = threshold_of(parameters.threshold_measure, rows, scores, held_out_rows)
                 final.intercept_ = final.intercept_ - (center + threshold)
-            left_out = ScoredRows(
-                rows.sign[left_out_rows], scores, None if rows.copies is None else rows.copies[left_out_rows]
+            held_out = ScoredRows(
+                rows.sign[held_out_rows], scores, None if rows.copies is None else rows.copies[held_out_rows]
             )
         elif self.probability:
             tests = [test for _, test in search.splits]
-            left_out, center = cross_fitted_scores(final, rows, y, chosen.risk, tests)
+            held_out, center = cross_fitted_scores(final, rows, y, chosen.risk, tests)
         if self.probability:
-            final.__dict__.update(calibration(left_out, final.trained_intercept_ - center))
+            final.__dict__.update(calibration(held_out, final.trained_intercept_ - center))
 
     @available_if(_no_stream)
     def partial_fit(self, *blocks: Any) -> None:
@@ -423,8 +423,8 @@ class MeasureClassifierCV(MeasureClassifier):
             return
         hint = "features may be noise" if edge == "strong" else "the features may need scaling (scaling='standard')"
         warn_user(
-            f"The best alpha, {alpha:g}, is the {which} that is tried, and {measure.name} on held-out rows still grows "
-            f"towards it: {hint}. Pass alphas of your own to look further."
+            f"The best alpha, {alpha:g}, is the {which} of the grid, and {measure.name} on held-out rows still "
+            f"improves in its direction: {hint}. Pass alphas of your own to look further."
         )
 
     def _checked_alphas(self) -> list[float]:
@@ -447,7 +447,7 @@ class MeasureClassifierCV(MeasureClassifier):
             raise ValueError(f"l1_ratios={given!r} must be a list of one or more different numbers from 0 to 1")
         if not isinstance(self.penalty, str) or self.penalty not in WITH_RATIO:
             raise ValueError(
-                f"l1_ratios={given!r} goes with a penalty by name, one of {', '.join(map(repr, WITH_RATIO))}, got "
+                f"l1_ratios={given!r} needs a penalty by name, one of {', '.join(map(repr, WITH_RATIO))}, got "
                 f"penalty={self.penalty!r:.100}"
             )
         for ratio in given:
@@ -552,7 +552,7 @@ class Search:
                 queue.append((spare, None))
                 spare = None
         if len(undefined_folds(candidates)) == len(self.splits):
-            raise ValueError(f"{measure.name} is not defined on the rows that any fold leaves out; use fewer folds")
+            raise ValueError(f"{measure.name} is not defined on the held-out rows of any fold; use fewer folds")
         return candidates, best
 
     def penalty_at(self, l1_ratio: float | None) -> Penalty:
@@ -796,8 +796,8 @@ class Search:
                 decision = folds[f].scores[k]  # type: ignore[index]  # was asked for
                 if needs_threshold:  # that of the other folds: these rows must not choose their own
                     others = [g for g in range(len(folds)) if g != f] or [f]
-                    scores, left_out_rows = pooled([folds[g] for g in others], [splits[g] for g in others], k)
-                    decision = decision - threshold_of(measure, rows, scores, left_out_rows)
+                    scores, held_out_rows = pooled([folds[g] for g in others], [splits[g] for g in others], k)
+                    decision = decision - threshold_of(measure, rows, scores, held_out_rows)
                 values[k, f] = rows.value(measure, test, decision)
         return values
 

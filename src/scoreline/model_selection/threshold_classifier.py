@@ -1,4 +1,4 @@
-"""ThresholdClassifier: the decision threshold that serves a measure, for any scikit-learn classifier."""
+"""ThresholdClassifier: a decision threshold tuned for a measure, for any scikit-learn classifier."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ def _estimator_has(name: str) -> Callable[[Any], None]:
 
 
 class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Any classifier for two classes, with the decision threshold that serves a measure.
+    """Any classifier for two classes, with a decision threshold tuned for a measure.
 
     The threshold is chosen on scores of rows that their model has not seen: cross-fitted scores, or all rows with
     cv="prefit". It is the robust threshold of `robust_threshold`, or the exact one of `best_threshold`. It takes the place of

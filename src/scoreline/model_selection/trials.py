@@ -166,7 +166,7 @@ def compare(
     measure_params : dict, optional
         Parameters of a measure given by name.
     solvers : sequence of str, optional
-        Solvers beside those of "auto"; by default those made for the measure, up to 1,000 features.
+        Solvers in addition to those of "auto"; by default those made for the measure, up to 1,000 features.
     features : {"additive", "pairs", "auto"}, optional
         Also compare a scoreline model with these features.
     rivals : sequence of {"lightgbm", "xgboost", "ebm"}
@@ -246,7 +246,7 @@ def compare(
             note(f"This will take {_about(estimate)}: {splits} splits of {len(contenders)} models.")
     for split in range(splits):
         if max_time is not None and split >= LEAST_SPLITS and (_now() - begin) * (split + 1) / split > max_time:
-            notes.append(f"Only {split} of {splits} splits were taken, because of max_time={max_time:g}.")
+            notes.append(f"Only {split} of {splits} splits were run, because of max_time={max_time:g}.")
             if note is not None:
                 note(notes[-1])
             break
@@ -349,7 +349,7 @@ def _split(X: Any, truth: AnyArray, share: float, rng: Any) -> Any:
     if not fits:
         raise ValueError(
             f"a split of {len(truth):,} rows, {np.count_nonzero(truth):,} of them positive, with a share of {share:g} to test "
-            "on has one class only on one side; change test_share, or take more rows"
+            "on leaves one class only on one side; change test_share, or use more rows"
         )
     return parts
 

@@ -188,7 +188,7 @@ def xgboost_metric(
     """Return a metric of XGBoost, for early stopping by a measure: minus the measure, which XGBoost minimises.
 
     It goes into `XGBClassifier(eval_metric=...)` and into `xgboost.train(..., custom_metric=...)`. Also pass
-    `disable_default_eval_metric=True`, or XGBoost shows its own metric beside it.
+    `disable_default_eval_metric=True`, or XGBoost shows its own metric as well.
 
     Parameters
     ----------

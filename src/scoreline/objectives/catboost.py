@@ -157,7 +157,7 @@ def catboost_objective(
     Pass the same object as `loss_function` and as `eval_metric`. As a metric it returns the measure, and early
     stopping uses it. As an objective it needs the metric's calls, because CatBoost shows the rows to an objective in
     small blocks. The metric must be evaluated after every tree (`metric_period=1`), with `boosting_type="Plain"`, on
-    the CPU; these are the defaults for a custom objective. One object serves one fit at a time.
+    the CPU; these are the defaults for a custom objective. Use one object for one fit at a time.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ class PackedCodes(NamedTuple):
     def packed(cls, codes: AnyArray) -> "PackedCodes":
         """Return the codes with one line for neighbouring columns whose codes occur in at most 256 combinations.
 
-        Tables of combinations stay small beside the rows: they are made again for each product.
+        Tables of combinations stay small compared with the rows: they are made again for each product.
         """
         p, n = codes.shape
         lines: list[AnyArray] = []

@@ -36,7 +36,7 @@ UNKNOWN_LARGEST = 1e150  # stands for a largest magnitude that is not known: its
 HEAVY_TAIL_RATIO = 2.0  # of the standard deviations of a column before and after clipping, at least
 LEAST_NONZERO_SHARE = 0.1  # of a column whose tail is judged: rare words have no typical count
 LEAST_TAIL_ROWS = 200  # of a sample that is judged: among 60 rows of many columns, one looks heavy-tailed by chance
-TAIL_BYTES = 1 << 18  # of rows that are searched for heavy tails: milliseconds, beside a fit of at least as many
+TAIL_BYTES = 1 << 18  # of rows that are searched for heavy tails: milliseconds, while a fit takes at least as many
 MOST_TAIL_BYTES = 1 << 21  # of the fewest rows, or of one number per column: wider data are not judged
 
 

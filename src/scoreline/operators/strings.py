@@ -463,7 +463,7 @@ def strongest_motifs(clf: Any, n: int = 10) -> list[Motif]:
     """
     record = getattr(clf, "string_features_", None)
     if record is None:
-        raise ValueError("the classifier was not trained on a StringOperator, so its features are no k-mers")
+        raise ValueError("the classifier was not trained on a StringOperator, so its features are not k-mers")
     check_number("n", n, least=1, integer=True)
     features = StringFeatures(**record)
     added = np.array(clf.coef_[0])

@@ -44,7 +44,7 @@ class BoundedPenalty:
 
     @classmethod
     def of(cls, penalty: Penalty, p: int, names: Any = None, bounds: Any = None) -> "BoundedPenalty":
-        """Return the penalty for p features within bounds; everything that can be wrong with them is found here."""
+        """Check the bounds, and return the penalty for p features within them."""
         prepared = cls(penalty.terms(p, names), *checked_bounds(bounds, p, names))
         if len(prepared.free):
             j = prepared.free[0]
@@ -88,7 +88,7 @@ class BoundedPenalty:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What a solver must know of to serve this penalty."""
+        """The properties that a solver must support for this penalty."""
         found = {"bounds"} if self.bounded else set()
         if self.norms is not None and self.norms.any():
             found.add("group")

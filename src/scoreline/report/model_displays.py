@@ -90,7 +90,7 @@ class ConvergenceDisplay(Display):
         if not self.has_certificate:
             empty = len(self.gap) == 0
             return note(
-                ax, "no certificate:\nthis solver bounds no objective" if empty else "no picture:\nthe objective is 0"
+                ax, "no certificate:\nthis solver gives no lower bound" if empty else "no plot:\nthe objective is 0"
             )
         across, above, below, _ = self._steps(x)
         below = np.maximum(below, 1e-300)  # a logarithmic axis has no place for 0

@@ -241,7 +241,7 @@ class PrecisionRecallDisplay(CurveDisplay):
             return f"At its threshold {name} finds none of {count(self.positives, 'positive')}."
         return (
             f"At its threshold {name} finds {x * self.positives:,.0f} of {count(self.positives, 'positive')} ({percent(x)}), "
-            f"and {percent(y)} of what it calls positive is."
+            f"and {percent(y)} of the rows that it calls positive are."
         )
 
 
@@ -317,7 +317,7 @@ class ThresholdDisplay(ScoreDisplay):
         """Return a caption with the main numbers."""
         shown = ", ".join(f"{clean(name)} {rate(value)}" for name, value in self.at_threshold.items())
         if self.best is None:
-            return f"At the chosen threshold: {shown}. No threshold has a value on these rows."
+            return f"At the chosen threshold: {shown}. The measure is not defined on these rows."
         return (
             f"At the chosen threshold (0): {shown}. The best threshold for these rows, known only afterwards, is "
             f"{number(self.best.threshold)} with {clean(self.main)} {rate(self.best.value)}."

@@ -80,7 +80,7 @@ def _parsed(text: str) -> tuple[Shape, bool, np.dtype[Any]]:
     try:
         dtype = np.dtype(found["descr"])
     except (TypeError, OverflowError) as error:
-        raise ValueError(f"its header says that it holds {found['descr']!r}, which NumPy does not know") from error
+        raise ValueError(f"its header says that it holds {found['descr']!r}, which NumPy does not support") from error
     shape = tuple(int(side) for side in re.findall("[0-9]+", found["shape"]))
     if math.prod(max(1, side) for side in shape) > np.iinfo(np.intp).max:
         raise ValueError(f"its header has shape {found['shape'][:100]}, larger than any array")

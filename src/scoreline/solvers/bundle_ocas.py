@@ -10,7 +10,9 @@ from scoreline.runtime.types import FloatArray, Scores
 from scoreline.solvers.bundle import BundleSolver, BundleState
 from scoreline.solvers.common.base import State
 
-SHARE_AHEAD = 0.1  # of the way from the best point to the minimum of the planes, where the next plane is added
+SHARE_TOWARDS_MINIMUM = (
+    0.1  # of the way from the best point to the minimum of the planes, where the next plane is added
+)
 LINE_GAP_SHARE = 0.02  # the search on the line ends within this share of the duality gap
 MOST_IDLE_STEPS = 20  # iterations without a better point or bound after which rounding is all there is
 REFRESH_ITERATIONS = 50  # iterations after which the scores of the best point are computed again: rounding adds up
@@ -68,7 +70,7 @@ class BundleOcasSolver(BundleSolver):
             state.best_objective, state.best_w, self._risk_best = best.value, state.best_w + best.share * d, best.risk
             self._z_best = space.combine(1.0, self._z_best, best.share, z_d, self._z_best)
             self._share = min(1.0, best.share)
-        ahead = SHARE_AHEAD * (1.0 - best.share) if best.share < 1.0 else 0.0
+        ahead = SHARE_TOWARDS_MINIMUM * (1.0 - best.share) if best.share < 1.0 else 0.0
         state.w = state.best_w + ahead * d
         self._point = objective.at(state.w, space.combine(1.0, self._z_best, ahead, z_d, scratch), out=other)
         self._idle = self._idle + 1 if before == (state.best_objective, state.lower_bound) else 0

@@ -109,7 +109,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
 
 
 def costs_to_try(sign: AnyArray, weight: FloatArray | None, copies: FloatArray | None) -> list[float]:
-    """Return the costs beside 1: the ratio r of the classes and its root. None where r is near 1 or a class is tiny."""
+    """Return the costs other than 1: the ratio r of the classes and its root. None where r is near 1 or a class is tiny."""
     positive = (sign > 0).astype(np.int8)
     sums, rows = np.bincount(positive, weight, 2), np.bincount(positive, copies, 2)
     ratio = float(sums[0] / sums[1])

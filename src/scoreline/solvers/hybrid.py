@@ -110,8 +110,8 @@ class HybridSolver(Solver):
         """Raise if rows cannot be read one by one, or skipped, here."""
         if objective.operator.scores != "host":
             raise TypeError(
-                "solver='hybrid' needs products restricted to rows of this process, and X lies elsewhere (on a cluster or a "
-                "device): use another solver (solver='auto'), or pass X as an array or sparse matrix of this process"
+                "solver='hybrid' needs products restricted to rows of this process, and X is on a cluster or a "
+                "device: use another solver (solver='auto'), or pass X as an array or sparse matrix of this process"
             )
         if self.shrink != "none" and objective.risk.name != "squared_hinge":
             raise ValueError(

@@ -22,7 +22,7 @@ from scoreline.runtime.types import FloatArray
 
 GRID_ANGLES = 2048
 PAPER_TOLERANCE = 1e-4  # norm of the gradient where the paper stops
-REFINED_ANGLES = 8  # of the best angles of the grid, and what lies beside them
+REFINED_ANGLES = 8  # of the best angles of the grid, and their neighbours
 
 
 class Projected(NamedTuple):
@@ -151,8 +151,8 @@ def _grid(eigenvalues: FloatArray) -> FloatArray:
     # cos a e + sin a = 0 at a = -arctan(e) and half a turn on.
     chosen = eigenvalues if len(eigenvalues) <= 64 else np.quantile(eigenvalues, np.linspace(0.0, 1.0, 64))
     poles = np.concatenate([-np.arctan(chosen), np.pi - np.arctan(chosen)])
-    beside = np.outer([-1.0, 1.0], 10.0 ** -np.arange(1.5, 8.0)).ravel()
-    return np.unique(np.mod(np.concatenate([even, (poles[:, None] + beside).ravel()]), 2.0 * np.pi))
+    neighbours = np.outer([-1.0, 1.0], 10.0 ** -np.arange(1.5, 8.0)).ravel()
+    return np.unique(np.mod(np.concatenate([even, (poles[:, None] + neighbours).ravel()]), 2.0 * np.pi))
 
 
 def shape_of_scores(z: FloatArray, weight: FloatArray | None) -> dict[str, float]:

@@ -5,7 +5,7 @@ from scoreline.solvers.newton import NewtonSolver
 
 
 class PluginSolver(NewtonSolver):
-    """Logistic regression by Newton's method or L-BFGS, certified; the threshold then serves the measure.
+    """Logistic regression by Newton's method or L-BFGS, certified; the threshold is then tuned for the measure.
 
     The scores estimate log-odds, and for count measures some threshold of the true log-odds is optimal, so plugging in the
     estimate is the natural rival of every direct method.

@@ -37,7 +37,7 @@ def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) ->
         Options for the solver.
     """
     risks = [risk for kind in all_risks().values() for risk in kind.variants() if solver_class.serves(risk)]
-    assert risks, f"{solver_class.name} serves no risk"
+    assert risks, f"{solver_class.name} supports no risk"
     params = {"tol": 0.05 if solver_class.slow else 1e-4} | params
     for risk in risks:
         X, y = _problem(seed)

@@ -267,9 +267,9 @@ class Solver(Method, ABC):
 
             w0 = moments_start(objective)
         if w0 is None and (self.init == "samples" or (self.init == "auto" and self.starts_on_samples)):
-            from scoreline.solvers.common.sample_start import pays, sample_start
+            from scoreline.solvers.common.sample_start import sample_start, samples_save_time
 
-            if self.init == "auto" and not pays(objective):
+            if self.init == "auto" and not samples_save_time(objective):
                 return self.start(objective, _checked_start(objective, None)), None
             try:
                 found = sample_start(objective, self, control)

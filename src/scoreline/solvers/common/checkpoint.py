@@ -61,7 +61,7 @@ class Checkpoint:
         check_number("every", self.every, least=1, integer=True)
         check_number("seconds", self.seconds, least=0)
         if not Path(self.path).absolute().parent.is_dir():
-            raise ValueError(f"checkpoint={str(self.path)!r} lies in a folder that does not exist; make it first")
+            raise ValueError(f"checkpoint={str(self.path)!r} is in a folder that does not exist; create it first")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from scoreline.solvers.common.method import Method
 
 @dataclass(frozen=True)
 class Problem:
-    """What is trained: rows, labels and weights, the risk, the measure, and the measure that the threshold serves.
+    """What is trained: rows, labels and weights, the risk, the measure, and the measure that the threshold is tuned for.
 
     `weight` is what rows weigh (class weights included), `copies` how often they are there (sample weights alone).
     """

@@ -38,7 +38,7 @@ CONJUGATE_GRADIENT_STEPS = 8  # the error of the quadratic form that is sought i
 # A row is refitted beyond this leverage d_i h_i, or beyond this move of its score in units of the margin. On 240 problems with
 # 20 to 200 rows, 3 of the 16,384 rows within both limits had an error above a quarter of the spread of the scores.
 MOST_LEVERAGE, MOST_MOVE = 0.7, 1.0
-# Multiplications that all refits together may take (about a third of a second), and what a refit costs beside its Hessians.
+# Multiplications that all refits together may take (about a third of a second), and what a refit costs besides its Hessians.
 REFIT_BUDGET, REFIT_OVERHEAD = 3e8, 1e7
 MOST_COPIED_ENTRIES = 1_000_000  # of a dense copy of X (8 MB), made where there are more features than rows
 LEAST_GROUPS = 5  # as many as in five-fold cross-validation: fewer refits would miss too many rows

@@ -152,7 +152,7 @@ def drive(steps: Steps, control: Control, clock: Clock) -> tuple[str, BaseExcept
             _note(steps, control, clock)
             if outcome is None and control.journal is not None:
                 steps.save(control.journal)
-            if _called_back(steps, control, clock):
+            if _stopped_by_callback(steps, control, clock):
                 return "interrupted", None
             if control.watch is not None and control.watch.over(steps.state.validated):
                 return STOPPED, None
@@ -181,7 +181,7 @@ def _note(steps: Steps, control: Control, clock: Clock) -> None:
         state.history.setdefault("validation", []).append(state.validated["value"])
 
 
-def _called_back(steps: Steps, control: Control, clock: Clock) -> bool:
+def _stopped_by_callback(steps: Steps, control: Control, clock: Clock) -> bool:
     """Show the progress to the callbacks with the clock stopped; True if one of them asks to stop."""
     if not control.callbacks:
         return False

@@ -10,7 +10,7 @@ from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_number
 from scoreline.solvers.common.loop import Control
 
-BASE_SCORES = "base_scores"  # a trait beside those of penalties
+BASE_SCORES = "base_scores"  # a trait in addition to those of penalties
 
 
 class When(StrEnum):

@@ -100,7 +100,7 @@ class RowMethod(Method):
 
     @abstractmethod
     def starts(self, p: int, measure: Measure) -> list[RowState]:
-        """Return the state before the first row, and states that are tried beside it where the training measure can tell."""
+        """Return the state before the first row, and alternatives to it where the training measure can tell."""
 
     def process_rows(self, rows: Any, measure: Measure, radius: float, state: RowState) -> None:
         """Update the state by rows, in their order; `rows` are the first arguments of the kernel."""

@@ -46,7 +46,7 @@ def sizes(n: int, p: int) -> list[int]:
     return found
 
 
-def pays(objective: Objective) -> bool:
+def samples_save_time(objective: Objective) -> bool:
     """Tell whether to begin on samples without being asked: with fewer rows, as on a9a, that takes longer as often as not."""
     n, p = objective.operator.shape
     return n >= AMPLE * max(LEAST, FIRST * p)
