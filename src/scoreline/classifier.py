@@ -659,6 +659,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         min_share: float = 0.01,
         edges: Mapping[Any, Any] | None = None,
         max_features: int | None = None,
+        cost_fp: Any = None,
+        cost_fn: Any = None,
     ) -> Scorecard:
         """Return the model as a scorecard: integer points for a few bins of each column.
 
@@ -685,6 +687,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Edges of the bins of a column of numbers, by name or number: {"age": [25, 30, 35]}. Others are found.
         max_features : int, default=None
             Largest number of columns. A path of certified fits, with a penalty on whole columns, chooses them (`path`).
+        cost_fp, cost_fn : float or array of m floats, optional
+            As in `fit`, for "savings". They weigh the fit on the bins, the rounding, the cutoff, and the measure of the card.
+            The lines count rows, and the scale is that of the odds, without costs.
 
         Returns
         -------
@@ -700,6 +705,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             )
         truth = np.asarray(check_truth(y, self.classes_, len(y)))
         weight = check_sample_weight(sample_weight, len(truth))
+        costs = check_costs(get_measure(self.measure, self.measure_params), truth, cost_fp, cost_fn)
         known = getattr(self, "feature_names_in_", [column.name for column in features.columns])
         names = [str(name) for name in getattr(self, "_column_names", None) or known]
         refit = MeasureClassifier(
@@ -709,7 +715,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         options = CardOptions(points, pdo, base, max_bins, min_share, edges, max_features)
         with parallel.thread_limit(self.n_jobs):
-            return make_scorecard(self, refit, CardRows(X, truth, weight), names, options)
+            return make_scorecard(self, refit, CardRows(X, truth, weight, costs), names, options)
 
     @available_if(can_stream)
     def partial_fit(

@@ -222,6 +222,31 @@ def test_weights_are_copies():
     ]
 
 
+def test_costs_by_row_decide_the_cutoff_and_the_measure_but_not_the_lines():
+    """The savings of the card are those of their definition, and no other cutoff saves more."""
+    rows, y = lender(800)
+    costs = {"cost_fp": 5.0, "cost_fn": np.random.default_rng(1).lognormal(2.5, 1.0, len(y))}
+    own = np.where(y, costs["cost_fn"], 5.0)
+    clf = MeasureClassifier("savings", features="additive", alpha=0.01).fit(rows, y, **costs)
+    card = clf.scorecard(rows, y, max_features=2, **costs)
+    points = card.predict(rows)
+
+    def saved(cutoff):
+        return 1.0 - own[(points <= cutoff) != y].sum() / min(own[y].sum(), own[~y].sum())
+
+    found = [saved(cutoff) for cutoff in range(points.min() - 1, points.max() + 1)]
+    assert saved(card.cutoff) == pytest.approx(max(found))
+    assert card.loss["measure"]["card"] == pytest.approx(saved(card.cutoff))
+    assert card.loss["measure"]["model"] == pytest.approx(clf.score(rows, y, **costs))
+    assert card.loss["lower_bound"] <= card.loss["objective"]["bins"] <= card.loss["objective"]["card"] + 1e-9
+    assert card.rows == sum(line.rows for line in card.columns[0].lines) == len(y)
+    assert card.event_rate == pytest.approx(y.mean())
+    plain = MeasureClassifier("savings", features="additive", alpha=0.01).fit(rows, y).scorecard(rows, y)
+    assert max(found) > saved(plain.cutoff)
+    with pytest.raises(ValueError, match="measure='savings'"):
+        MeasureClassifier("f1", features="additive").fit(rows, y).scorecard(rows, y, **costs)
+
+
 def test_arrays_and_sparse_matrices_score_like_frames():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))

@@ -67,11 +67,12 @@ class CardOptions(NamedTuple):
 
 
 class CardRows(NamedTuple):
-    """The rows that a card is made of: X, which of them are positive, and what they count."""
+    """The rows that a card is made of: X, which of them are positive, what they count, and what errors on them cost."""
 
     X: Any
     positive: AnyArray
     weight: FloatArray | None
+    costs: FloatArray | None = None
 
     @property
     def counts(self) -> FloatArray:
@@ -82,6 +83,11 @@ class CardRows(NamedTuple):
     def sign(self) -> IntArray:
         """Labels +1 and -1."""
         return np.where(self.positive, 1, -1)
+
+    @property
+    def measured(self) -> FloatArray | None:
+        """The weight of each row in the measure: its sample weight times its cost."""
+        return self.weight if self.costs is None else self.counts * self.costs
 
 
 def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], options: CardOptions) -> Scorecard:
@@ -118,9 +124,9 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
         )
         for step in path:
             step["columns"] = [names[used[place]] for place in step["columns"]]
-            step["measure"] = float(measure.value(rows.positive, step.pop("scores"), rows.weight))
+            step["measure"] = float(measure.value(rows.positive, step.pop("scores"), rows.measured))
         used, operator = _some_columns(used, operator, sorted(places))
-    refit.fit(operator, labels, weight)
+    refit.fit(operator, labels, weight, cost_fp=rows.costs, cost_fn=rows.costs)
     card = _Rounding(refit, operator, rows, weight, options)
     points, base_points = card.points()
     total, cutoff = card.cutoff(points, base_points, measure_of_threshold(measure, clf.class_weight), clf.class_weight)
@@ -142,7 +148,7 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
     decided = sign * total - (sign * cutoff - 0.5)
 
     def value(scores: Any) -> float:
-        return float(measure.value(rows.positive, scores, rows.weight))
+        return float(measure.value(rows.positive, scores, rows.measured))
 
     loss = {
         "measure": {
@@ -155,7 +161,7 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
         "naive": card.objective(card.naive()),
     }  # fmt: skip
     edges, in_bins = score_bins(total.astype(np.float64))
-    interval = intervals_of([measure], rows.positive, decided, sample_weight=rows.weight)[0]
+    interval = intervals_of([measure], rows.positive, decided, sample_weight=rows.measured)[0]
     reference = {
         "edges": edges.tolist(), "counts": in_bins.tolist(), "measure": [interval.value, interval.low, interval.high],
         "evaluated_on": "the training rows",
@@ -273,8 +279,9 @@ def _some_columns(used: list[int], operator: CodesOperator, places: list[int]) -
 def prepared_risk(clf: Any, rows: CardRows, weight: FloatArray | None) -> Risk:
     """Return the risk of a trained classifier, with the labels of these rows."""
     labels = np.array(clf.classes_)[rows.positive.astype(np.intp)]
-    scored = clf._training_scores(np.zeros(len(labels)), labels, weight)
-    return get_risk(clf.risk_, get_measure(clf.measure, clf.measure_params)).prepare(scored.sign, scored.weight)
+    measure = get_measure(clf.measure, clf.measure_params)
+    scored = clf._training_scores(np.zeros(len(labels)), labels, weight, measure, (rows.costs, rows.costs))
+    return get_risk(clf.risk_, measure).prepare(scored.sign, scored.weight)
 
 
 class _Rounding:
@@ -376,7 +383,8 @@ class _Rounding:
             total = total + own[codes]
         sign = -1 if self.options.pdo > 0 else 1
         labels = np.array(self.refit.classes_)[self.rows.positive.astype(np.intp)]
-        scored = self.refit._training_scores(sign * total.astype(np.float64), labels, self.rows.weight)
+        points_of_rows, costs = sign * total.astype(np.float64), (self.rows.costs, self.rows.costs)
+        scored = self.refit._training_scores(points_of_rows, labels, self.rows.weight, measure, costs)
         threshold = best_threshold(scored.sign, scored.scores, measure, scored.weight).threshold
         low, high = float(scored.scores.min()) - 1.0, float(scored.scores.max()) + 1.0
         return total, sign * (math.floor(min(max(threshold, low), high)) + 1)
