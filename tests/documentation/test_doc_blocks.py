@@ -32,6 +32,7 @@ def blocks(name):
 
 LONG = {
     "alpha.md",
+    "blend.md",
     "boosting.md",
     "networks.md",
     "cutting_planes.md",
