@@ -296,7 +296,7 @@ def test_an_interrupted_conversion_is_found_and_begun_anew(tmp_path, caplog):
         open_mapped(tmp_path / "set")
     with caplog.at_level(logging.INFO, "scoreline"):
         folder = convert((X, y), tmp_path / "set")
-    assert "begun anew" in caplog.text
+    assert "starting again" in caplog.text
     check_operator(open_mapped(folder).X, X)
     assert os.listdir(tmp_path) == ["set"]
 

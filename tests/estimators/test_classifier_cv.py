@@ -406,7 +406,7 @@ def test_a_fold_without_weight_of_a_class_is_named():
         searched(X, labels, weight=weight, cv=KFold(3))
     with pytest.raises(ValueError, match=r"fold 0 of cv=KFold.* no rows of class 'yes' to train on"):
         searched(X, np.sort(labels)[::-1], cv=KFold(2))
-    with pytest.raises(ValueError, match="leaves no rows out"):
+    with pytest.raises(ValueError, match="holds no rows out"):
         searched(X, labels, cv=[(np.arange(60), np.arange(0))])
 
 

@@ -170,7 +170,7 @@ def test_the_test_of_a_mean_cost_keeps_its_level_over_all_counts():
             mean = fp * share_fp + fn * share_fn
             if share_fp + share_fn > 1.0 or share_fp < 0.0:
                 continue
-            small = {"proof": 0.0, "doubt": 0.0}
+            small = {"proof": 0.0, "p_value_if_met": 0.0}
             for a in range(rows + 1):
                 for b in range(rows + 1 - a):
                     ways = math.comb(rows, a) * math.comb(rows - a, b)
@@ -180,7 +180,7 @@ def test_the_test_of_a_mean_cost_keeps_its_level_over_all_counts():
             if mean >= 0.5 - 1e-12:
                 assert small["proof"] <= 0.2 + 1e-12, (fp, fn, share_fn)
             if mean <= 0.5 + 1e-12:
-                assert small["doubt"] <= 0.2 + 1e-12, (fp, fn, share_fn)
+                assert small["p_value_if_met"] <= 0.2 + 1e-12, (fp, fn, share_fn)
 
 
 def test_alarms_and_costs_are_promised_or_explained():

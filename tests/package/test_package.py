@@ -15,11 +15,13 @@ from scoreline.runtime.registry import unknown_name
 
 def test_public_names_and_version():
     assert set(scoreline.__all__) == {
+        "Blend",
         "CountMeasure",
         "MeasureClassifier",
         "MeasureClassifierCV",
         "ThresholdClassifier",
         "__version__",
+        "check_promise",
         "list_measures",
         "list_solvers",
         "load_model",

@@ -146,7 +146,7 @@ def test_a_measure_that_is_nowhere_defined_is_said_to_be():
     y, z = sample()
     display = ThresholdDisplay.from_predictions(y, z, measure=odd).plot()
     assert display.best is None
-    assert "No threshold" in display.describe()
+    assert "not defined on these rows" in display.describe()
 
 
 @pytest.mark.slow
