@@ -270,14 +270,14 @@ def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dat
 
 
 def _print_value(output: Output, clf: Any, rows: str, value: float | None) -> None:
-    """Print the measure, and why it is 0 if the target of an operating point is missed."""
+    """Print the measure, and say so if the target of an operating point is missed."""
     if value is None:
         return
     output.text(f"{clf.measure} on {rows}: {value:.4f}")
     measure = get_measure(clf.measure, clf.measure_params)
-    if isinstance(measure, OperatingPoint) and value == 0.0:
+    if isinstance(measure, OperatingPoint) and value == 0.0 and not measure.guarantee:  # the promise says it by itself
         output.text(
-            f"It is 0 because {measure.constraint()} does not hold on these rows. "
+            f"The target is missed: {measure.constraint()} does not hold on {rows}, so the measure is 0. "
             "`scoreline evaluate` prints precision and recall."
         )
 
@@ -434,7 +434,7 @@ def _check_options(options: Any) -> None:
             raise UsageError(f"--features {options.features} and --{option}: {why}. Leave --{option} out.")
     if options.features != "linear" and options.scaling not in ("auto", "none"):
         raise UsageError(
-            f"--scaling {options.scaling}works only with --features linear: binned features need no scaling"
+            f"--scaling {options.scaling} works only with --features linear: binned features need no scaling"
         )
     if not options.solver == options.risk == "auto":
         measure = get_measure(options.measure, dict(options.measure_param) or None)
