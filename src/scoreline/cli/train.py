@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
     add = parser.add_argument_group("solver").add_argument
     add("--solver", default="auto", help="solver; `scoreline measures --solvers` lists them (default: auto)")
-    add("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (default: auto)")
+    add("--risk", default="auto", help="convex surrogate to minimise; docs/solvers.md lists them (default: auto)")
     add(
         "--features",
         choices=FEATURES,
