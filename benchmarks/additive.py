@@ -305,9 +305,9 @@ def join(paths):
         ("linear", ["linear"]), ("EBM", ["ebm"]), ("LightGBM", ["lightgbm"]),
         ("the better of LightGBM and XGBoost", ["lightgbm", "xgboost"]),
     ):  # fmt: skip
-        told(f"auto less {title}", found, others, "roc_auc", sizes)
+        report_differences(f"auto less {title}", found, others, "roc_auc", sizes)
     for measure in MEASURES:
-        told(f"{measure}: auto less LightGBM with a tuned threshold", found, ["lightgbm"], measure, sizes)
+        report_differences(f"{measure}: auto less LightGBM with a tuned threshold", found, ["lightgbm"], measure, sizes)
     ratios = [
         seconds / auto[split]
         for name in found.sets
@@ -323,7 +323,7 @@ def join(paths):
         print(f"- largest duality gap of {len(gaps)} fits, relative to what tol is relative to: {max(gaps):.4f}")
 
 
-def told(title, found, others, measure, sizes):
+def report_differences(title, found, others, measure, sizes):
     """Print the mean, median and extremes of the differences of sets."""
     each = {name: found.difference(name, "auto", others, measure) for name in found.sets}
     each = {name: value for name, value in each.items() if not np.isnan(value)}

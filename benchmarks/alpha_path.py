@@ -92,8 +92,8 @@ def run(report: Report, name: str, measure: str, alphas: Any, folds: int, jobs: 
         f"{theirs.max():.5f}; largest difference of a mean {np.abs(means - theirs).max():.1e}"
     )
     vectors = (memory.beyond - single.beyond) / (8.0 * X.shape[0])
-    kept = f"{len(alphas)} are left-out scores"
-    report.say(f"{what}: memory beyond X and that of one fit: {vectors:.1f} vectors of n ({kept})")
+    scores_note = f"{len(alphas)} are left-out scores"
+    report.say(f"{what}: memory beyond X and that of one fit: {vectors:.1f} vectors of n ({scores_note})")
 
 
 def main() -> None:

@@ -210,8 +210,8 @@ def standalone(*modules: Any, out: Path = OUTPUT / "results.json") -> None:
         report.say(f"took {time.perf_counter() - start:.0f} s")
         cores = neighbours.cores()
         if cores is not None:
-            doubt = ": do not trust the times" if cores > 0.1 else ""
-            report.say(f"meanwhile other processes kept {cores:.2f} of {os.cpu_count()} cores busy{doubt}")
+            advice = ": do not trust the times" if cores > 0.1 else ""
+            report.say(f"meanwhile other processes kept {cores:.2f} of {os.cpu_count()} cores busy{advice}")
         reports.append(report)
         write(head, reports, out)  # after each, so that an interrupted run leaves what it has
     if failed:

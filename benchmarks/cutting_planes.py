@@ -175,7 +175,7 @@ def f1(report, cap, long):
         for name, taken in best.items():
             report.add(f"F1 {alpha:g}, {name} to a gap of {GAP:g}", taken, "s", "", notes[name])
         if rival:
-            beside_plain(report, X, y, alpha, cap, best)
+            compare_with_plain(report, X, y, alpha, cap, best)
         note = (
             f"QUOTED, not run here: C = {1 / (100 * alpha):g}, -e 0.1, with file reading; another machine, rows unknown"
         )
@@ -191,7 +191,7 @@ def f1(report, cap, long):
     )
 
 
-def beside_plain(report, X, y, alpha, cap, best):
+def compare_with_plain(report, X, y, alpha, cap, best):
     """Time the plain bundle method, and divide by ours."""
     time.sleep(SPIN)
     runs = [plain_bundle(X, y, alpha, GAP, cap)]

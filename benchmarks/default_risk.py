@@ -175,12 +175,12 @@ def alphas(runs, side):
 
 def remarks(runs, auto, own):
     """Return what else there is to say of the runs: coefficients of 0, fits not proved, F1 with the trained intercept."""
-    said = []
+    notes = []
     for side in (auto, own):
         if zeros := sum(run[side]["zero"] for run in runs):
-            said.append(f"{side} ends at w = 0 in {zeros} of {len(runs)}")
+            notes.append(f"{side} ends at w = 0 in {zeros} of {len(runs)}")
         if late := sum(run[side]["status"] != "converged" for run in runs):
-            said.append(f"{side} unproved in {late} of {len(runs)}")
+            notes.append(f"{side} unproved in {late} of {len(runs)}")
     if "uncut" in runs[0][own] and own == "contingency":
-        said.append(f"without a cut {np.mean([run[own]['uncut'] for run in runs]):.4f}")
-    return "".join(f"; {text}" for text in said)
+        notes.append(f"without a threshold {np.mean([run[own]['uncut'] for run in runs]):.4f}")
+    return "".join(f"; {text}" for text in notes)

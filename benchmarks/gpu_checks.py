@@ -41,7 +41,7 @@ def sent(X: Any, library: str) -> Any:
     return cupyx.scipy.sparse.csr_matrix(X) if sp.issparse(X) else cupy.asarray(X)
 
 
-def apart(got: Any, wanted: Any) -> float:
+def difference(got: Any, wanted: Any) -> float:
     """Return |got - wanted| / |wanted|, infinity if there is NaN."""
     got, wanted = np.asarray(got, dtype=float), np.asarray(wanted, dtype=float)
     error = float(np.linalg.norm(got - wanted) / max(float(np.linalg.norm(wanted)), 1e-15))
@@ -72,21 +72,21 @@ def products(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
 def _both(what: str, operator: Any, X: Any, rng: Any) -> Iterator[tuple[str, float, float]]:
     X = X.astype(np.float64)
     w, u, s = rng.standard_normal(X.shape[1]), rng.standard_normal(X.shape[0]), rng.random(X.shape[0])
-    yield f"Xw {what}", apart(operator.matvec(w), X @ w), 1e-13
-    yield f"X'u {what}", apart(operator.rmatvec(u), X.T @ u), 1e-12
+    yield f"Xw {what}", difference(operator.matvec(w), X @ w), 1e-13
+    yield f"X'u {what}", difference(operator.rmatvec(u), X.T @ u), 1e-12
     if X.shape[1] <= 300:
-        yield f"gram {what}", apart(operator.gram(s), (X * s[:, None]).T @ X), 1e-12
+        yield f"gram {what}", difference(operator.gram(s), (X * s[:, None]).T @ X), 1e-12
         y = np.where(rng.random(X.shape[0]) < 0.3, 1, -1)
         found, host = operator.class_moments(y, s), as_operator(X).class_moments(y, s)
         for side in ("positive", "negative"):
             a, b = getattr(found, side), getattr(host, side)
             yield (
                 f"moments {what}",
-                max(apart(a.mean, b.mean), apart(a.scatter, b.scatter) if b.weight > 1 else 0.0),
+                max(difference(a.mean, b.mean), difference(a.scatter, b.scatter) if b.weight > 1 else 0.0),
                 1e-11,
             )
     statistics = zip(operator.column_statistics(s), as_operator(X).column_statistics(s), strict=True)
-    yield f"statistics {what}", max(apart(a, b) for a, b in statistics), 1e-11
+    yield f"statistics {what}", max(difference(a, b) for a, b in statistics), 1e-11
 
 
 def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
@@ -115,16 +115,16 @@ def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
                     # A score of 1e6 is known to 1e-10, a part of the ramp.
                     size = 1e-12 * max(1.0, float(np.abs(z).max())) / min(1.0, mu or 1.0)
                     got = [other.value, other.hard, other.plane, other.mass]
-                    yield f"{name} mu {mu} {what}", apart(got, [one.value, one.hard, one.plane, one.mass]), size
-                    yield f"{name} gradient mu {mu} {what}", apart(other.grad, one.grad), 10.0 * size
+                    yield f"{name} mu {mu} {what}", difference(got, [one.value, one.hard, one.plane, one.mass]), size
+                    yield f"{name} gradient mu {mu} {what}", difference(other.grad, one.grad), 10.0 * size
                     hessians = a.hessian(z, width), b.hessian(there, width)
                     if hessians[0] is not None:
-                        error = apart(hessians[1].diagonal, hessians[0].diagonal)
+                        error = difference(hessians[1].diagonal, hessians[0].diagonal)
                         # Single rows at the end of a ramp may fall on either side.
                         yield f"{name} Hessian mu {mu} {what}", error, 1e-3 if kind == "far" else max(1e-9, size)
             for measure in ("f1", "prbep") if kind == "many" else ("f1", "accuracy", "min_tpr_tnr", "prbep"):
                 a, b = best_threshold(y, z, measure, weight), best_threshold(sign, there, measure, s)
-                yield f"cut for {measure} {what}", max(apart(a.value, b.value), _other_side(z, a, b)), 1e-12
+                yield f"cut for {measure} {what}", max(difference(a.value, b.value), _other_side(z, a, b)), 1e-12
 
 
 def _other_side(z: Any, a: Any, b: Any) -> float:
@@ -157,7 +157,7 @@ def fits(library: str, rng: Any, n: int = 60_000, p: int = 30) -> Iterator[tuple
                 ]
                 a, b = (MeasureClassifier(**options).fit(X, y) for X in (here, sent(there, library)))
             objectives = [np.array(clf.history_["objective"]) for clf in first]
-            yield f"five iterations of {what}", apart(*objectives), 1e-9
+            yield f"five iterations of {what}", difference(*objectives), 1e-9
             yield f"J of {what}: difference over gaps", abs(a.objective_ - b.objective_) / (a.gap_ + b.gap_), 1.0
             yield (
                 f"lower bound of {what} above J",

@@ -59,7 +59,7 @@ OURS = {
     "newton zero": lambda **o: NewtonSolver(init="zero", **o),
     "lbfgs zero": lambda **o: LbfgsSolver(init="zero", **o),
 }
-JUDGED = ("hybrid", "newton auto")
+COMPARED = ("hybrid", "newton auto")
 WITHIN = 1e-4  # of J*, relative
 SURE, SURE_SECONDS = 1e-7, 60.0  # tol of the run that J* comes from, and how long it may take
 NEVER = 1e-12  # tol of a run that its callback ends
@@ -211,8 +211,8 @@ def one_cell(report, data, risk, alpha, cap):
     words = [f"{n} {'never' if at[n] is None else f'{at[n][0]:.3g} s {at[n][1]:.1f} passes'}" for n in names]
     words += [f"{n} {'never' if at[n] is None else f'{at[n][0]:.3g} s at tol {tols[n]:g}'}" for n in tols]
     quickest = min(tols, key=seconds.get)
-    for name in JUDGED:
-        note = ", ".join(words) if name == JUDGED[0] else f"{quickest} {seconds[quickest]:.3g} s"
+    for name in COMPARED:
+        note = ", ".join(words) if name == COMPARED[0] else f"{quickest} {seconds[quickest]:.3g} s"
         report.add(f"{title}: best rival / {name}", seconds[quickest] / seconds[name], "x", "", note)
     return cell | {"quickest": quickest}
 
@@ -226,7 +226,7 @@ def summary(report, cells):
         note = f"{len(pairs)} cells, {sum(a < b for a, b in pairs)} of them below 1"
         report.add(f"geometric mean, {label}", found[label], "x", "", note)
 
-    for name in JUDGED:
+    for name in COMPARED:
         add(f"best rival / {name}", [(c["seconds"][c["quickest"]], c["seconds"][name]) for c in cells])
         for other in sorted({n for c in cells for n in c["tol"]}):
             some = [c["seconds"] for c in cells if other in c["seconds"]]
@@ -238,7 +238,7 @@ def summary(report, cells):
         ("hybrid", "hybrid path"),
     ):
         add(f"{a} / {b}", [(c["seconds"][a], c["seconds"][b]) for c in cells if b in c["seconds"]])
-    for name in JUDGED:
+    for name in COMPARED:
         slow = []
         for c in cells:
             own, other = c["seconds"][name], c["seconds"][c["quickest"]]

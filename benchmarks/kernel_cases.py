@@ -68,7 +68,7 @@ Cases = dict[str, Callable[[], Work]]
 def cases(n: int = 1_000_000) -> Cases:
     """Return all cases by name; `n` scores, matrices of n / 5 rows."""
     found: Cases = {}
-    for group in (risk_cases, vector_cases, cut_cases, storage_cases, second_order_cases, row_cases, fit_cases):
+    for group in (risk_cases, vector_cases, threshold_cases, storage_cases, second_order_cases, row_cases, fit_cases):
         try:
             found |= group(n)
         except (ImportError, AttributeError) as error:  # another revision of scoreline, which has no such thing
@@ -118,9 +118,9 @@ def _order(name: str, z: np.ndarray, y: np.ndarray) -> tuple[Callable[[], Any] |
     if name in ("roc_area", "roc_area_squared"):
         return lambda: np.sort(above), "np.sort of the positives"
     if name == "partial_roc":  # the highest tenth of the negatives, and a sort of the smaller of both sides
-        kept = len(below) * 9 // 10
+        position = len(below) * 9 // 10
         return lambda: (
-            np.partition(below, kept),
+            np.partition(below, position),
             np.sort(above),
         ), "np.partition of the negatives, np.sort of the positives"
     if name == "contingency":
@@ -164,7 +164,7 @@ def vector_cases(n: int) -> Cases:
     return {f"vector {name}": partial(make, name, *moved) for name, moved in sizes.items()}
 
 
-def cut_cases(n: int) -> Cases:
+def threshold_cases(n: int) -> Cases:
     """The thresholds of two sorted classes, and the sort alone: np.sort of either class is what must be."""
     from scoreline.measures import best_threshold, get_measure, robust_threshold
     from scoreline.scores import HostSpace

@@ -70,8 +70,8 @@ def outcome(measure, predicted, y):
     tp, fp = float((predicted & y).sum()), float((predicted & ~y).sum())
     counts = {"tp": tp, "fp": fp, "fn": y.sum() - tp, "tn": (~y).sum() - fp}
     value, trials = measure.limited(*counts.values()), measure.trials(*counts.values())[1]
-    kept = trials == 0 or bool(measure.is_met(**counts))
-    return [kept, tp / float(y.sum()), tp / (tp + fp) if tp + fp > 0 else 0.0, float(value) if trials > 0 else None]
+    holds = trials == 0 or bool(measure.is_met(**counts))
+    return [holds, tp / float(y.sum()), tp / (tp + fp) if tp + fp > 0 else 0.0, float(value) if trials > 0 else None]
 
 
 def mapie_settings(constraint, limit, X_hold, y_hold, model):

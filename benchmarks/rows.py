@@ -137,11 +137,11 @@ def one_run(name, method, measure, data, options):
         "curve": [(seconds, reached(measure, w, data)) for seconds, w in run.points], "status": run.status,
         "choice_seconds": choice, "validation": validation, "others_busy": busy, "rows": len(data.y),
         "features": data.X.shape[1], "positives": int(data.y.sum()), "dense": not issparse(data.X),
-        "options": said(options),
+        "options": settings_of(options),
     }  # fmt: skip
 
 
-def said(options):
+def settings_of(options):
     """Return the options that a curve depends on: one made with others is not kept by --resume."""
     return {key: getattr(options, key) for key in ("alphas", "passes", "cap", "raw", "rows")}
 
@@ -149,9 +149,9 @@ def said(options):
 class Store:
     """The curve file: written after every run."""
 
-    def __init__(self, path, kept=()):
+    def __init__(self, path, earlier=()):
         self.path, self.heads, self.runs, self.speed = path, [], {}, {}
-        for file in kept:
+        for file in earlier:
             found = json.loads(Path(file).read_text())
             self.heads += found["heads"]
             self.runs |= {key: run for key, run in found["runs"].items() if "failed" not in run or key not in self.runs}
@@ -159,7 +159,7 @@ class Store:
 
     def has(self, key, options):
         run = self.runs.get(key)
-        return run is not None and "failed" not in run and run["options"] == said(options)
+        return run is not None and "failed" not in run and run["options"] == settings_of(options)
 
     def write(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -272,7 +272,7 @@ def in_processes(options):
         out = options.out.with_name(f"{options.out.stem}-{name}.json")
         command = [sys.executable, __file__, *forwarded(options), "--sets", name, "--out", str(out)]
         subprocess.run(command, check=False)  # what failed is in its output, and missing from its file
-        return curves_beside(out)
+        return curves_file(out)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         return [path for path in pool.map(own, options.sets) if path.exists()]
@@ -292,19 +292,19 @@ def forwarded(options):
     return words + ["--rows", str(options.rows)] + ["--raw"] * options.raw + ["--resume"] * options.resume
 
 
-def curves_beside(out):
+def curves_file(out):
     return out.with_name(f"{out.stem}-curves.json")
 
 
 def main(report, options):
     warnings.simplefilter("ignore")  # a fit that ends at the cap says so in its status
-    path = curves_beside(options.out)
+    path = curves_file(options.out)
     given = options.join or ([options.source] if options.source else [])
     running = not given
-    kept = given or ([path] if options.resume and path.exists() else [])
+    earlier = given or ([path] if options.resume and path.exists() else [])
     if running and options.jobs > 1 and "table" in options.parts:
-        kept += in_processes(options)
-    store = Store(path, kept)
+        earlier += in_processes(options)
+    store = Store(path, earlier)
     if running:
         store.heads.append(header())
         if "table" in options.parts and options.jobs == 1:
@@ -344,12 +344,12 @@ def parsed(arguments=None):
     parser.add_argument("--join", type=Path, nargs="+", help="curve files to make one of, without running")
     parser.add_argument("--to", type=Path, default=OUTPUT, help="folder of the figures")
     options = parser.parse_args(arguments)
-    for asked, known in ((options.parts, PARTS), (options.measures, MEASURES), (options.methods, METHODS)):
-        if unknown := sorted(set(asked) - set(known)):
+    for requested, known in ((options.parts, PARTS), (options.measures, MEASURES), (options.methods, METHODS)):
+        if unknown := sorted(set(requested) - set(known)):
             parser.error(f"unknown {unknown}; there are {list(known)}")
     return options
 
 
 if __name__ == "__main__":
-    asked = parsed()
-    standalone(SimpleNamespace(NAME=NAME, TITLE=TITLE, main=lambda report: main(report, asked)), out=asked.out)
+    requested = parsed()
+    standalone(SimpleNamespace(NAME=NAME, TITLE=TITLE, main=lambda report: main(report, requested)), out=requested.out)

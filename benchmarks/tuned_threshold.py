@@ -165,8 +165,8 @@ def operating(points, method):
     """Return mean recall and precision of one method in words."""
     tp, fp, fn, _ = np.array(points, dtype=float).T
     precision = np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 0.0)
-    kept = int((precision >= 0.9).sum())
-    return f"{method} {np.mean(tp / (tp + fn)):.3f} {precision.mean():.3f} {kept}/{len(tp)}"
+    n_met = int((precision >= 0.9).sum())
+    return f"{method} {np.mean(tp / (tp + fn)):.3f} {precision.mean():.3f} {n_met}/{len(tp)}"
 
 
 def main():

@@ -24,6 +24,7 @@ USAGE = [
     ((*TRAIN, "--device", "cuda", "--measure", "gmean", "--solver", "spade"), "reads rows one by one on the host"),
     ((*TRAIN, "--measure-param", "beta"), "NAME=VALUE"),
     ((*TRAIN, "--measure", "fbeta", "--measure-param", "beta=x"), "greater than 0"),
+    ((*TRAIN, "--measure", "recall_at_precision", "--measure-param", "precision=90"), "at most 1, got 90. Did you mean 0.9?"),
     ((*TRAIN, "--scaling", "foo"), "maxabs"),
     ((*TRAIN, "--out", "payments.csv"), "is also the file"),
     ((*TRAIN, "--out", "./payments.csv"), "is also the file"),

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import itertools
 import re
 import tokenize
 from functools import cache
@@ -93,10 +94,21 @@ def names(nodes):
             yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
 
 
+def missing_spaces(nodes):
+    """Yield (line, word) where an f-string has a value and a word after it without a space."""
+    for node in nodes:
+        parts = node.values if isinstance(node, ast.JoinedStr) else []
+        for value, after in itertools.pairwise(parts):
+            joined = isinstance(value, ast.FormattedValue) and isinstance(after, ast.Constant)
+            if joined and (word := re.match(r"[a-z]{2,}(?= )", after.value)):
+                yield node.lineno, word[0]
+
+
 def text_faults(text, nodes):
     """Return what is wrong with the docstrings, comments and messages of a source, one line per fault."""
     texts = [*docstrings(nodes), *comments(text), *messages(nodes)]
-    return [f"{line}: {fault}" for line, words in texts for fault in wording_faults(words)]
+    found = [f"{line}: {fault}" for line, words in texts for fault in wording_faults(words)]
+    return found + [f"{line}: no space before {word!r}" for line, word in missing_spaces(nodes)]
 
 
 def name_faults(path, nodes):
@@ -136,6 +148,7 @@ LONG = "word " * 41
         (f'raise ValueError(f"{{x}} {LONG}")', "1: 42 words"),
         ('"""Return the best threshold on left-out rows."""', "1: 'left-out rows': use held-out rows"),
         ("x = 1  # the class to be found is rare, and the other one is not, in most of the cases that we have", "1: 'class"),
+        ('raise ValueError(f"{name}is not known")', "1: no space before 'is'"),
         ('help = "random seed of everything random, which every run of the program uses for all of its choices"', "1: 'of eve"),
     ],
 )  # fmt: skip

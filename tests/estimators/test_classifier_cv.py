@@ -108,9 +108,9 @@ def test_one_standard_error_is_that_of_the_mean():
 def test_paired_errors_are_those_of_the_differences():
     best = np.array([0.7, 0.8, 0.9, 0.8])  # folds differ much, but alphas on the same folds differ little
     values = np.array([best - 0.01, best - np.array([0.002, -0.002, 0.001, 0.0]), best])
-    tried = Candidate(None, "smoothed", True, [], [], values)
+    paired = Candidate(None, "smoothed", True, [], [], values)
     search = Search(MeasureClassifierCV(selection="paired"), None, None, None, [], None)
-    assert search.chosen_alpha(tried) == 1, "the first is worse in every fold, the second in some"
+    assert search.chosen_alpha(paired) == 1, "the first is worse in every fold, the second in some"
 
 
 def test_held_out_rows_do_not_choose_the_threshold_they_are_scored_at():

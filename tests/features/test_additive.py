@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
 from scoreline.export import to_json
@@ -182,6 +183,8 @@ def test_what_is_not_supported_is_an_error():
     clf = MeasureClassifier(features="additive", alpha=0.1).fit(X, y)
     with pytest.raises(ValueError, match="3 features"):
         clf.predict(X[:, :3])
+    with pytest.raises(TypeError, match=r"needed in this process, got _?MatrixLinearOperator\. Pass"):
+        clf.fit(aslinearoperator(X), y)
     with pytest.raises(ValueError, match="exports to ONNX, SQL and JSON"):
         to_json(clf)
     with pytest.raises(ValueError, match="partial_fit needs features='linear'"):

@@ -51,8 +51,8 @@ def training_page(options: Any, output: Output, clf: Any, data: Dataset, tested:
 def _at_threshold(truth: Any, flagged: Any) -> str:
     """Return precision, recall and the number of flagged rows in words."""
     right, called, positives = (int(np.count_nonzero(rows)) for rows in (truth & flagged, flagged, truth))
-    precision = f"precision {right / called:.4f}, " if called else "precision not defined, "
-    return f"At its threshold: {precision}recall {right / max(positives, 1):.4f}, {called:,} rows flagged."
+    precision = f"{right / called:.4f}" if called else "not defined"
+    return f"At its threshold: precision {precision}, recall {right / max(positives, 1):.4f}, {called:,} rows flagged."
 
 
 def comparison_page(options: Any, output: Output, found: Comparison, data: Dataset) -> None:

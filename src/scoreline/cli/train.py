@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
     add = parser.add_argument_group("solver").add_argument
     add("--solver", default="auto", help="solver; `scoreline measures --solvers` lists them (default: auto)")
-    add("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (default: auto)")
+    add("--risk", default="auto", help="convex surrogate to minimise; docs/solvers.md lists them (default: auto)")
     add(
         "--features",
         choices=FEATURES,
@@ -270,14 +270,14 @@ def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dat
 
 
 def _print_value(output: Output, clf: Any, rows: str, value: float | None) -> None:
-    """Print the measure, and why it is 0 if the target of an operating point is missed."""
+    """Print the measure, and say so if the target of an operating point is missed."""
     if value is None:
         return
     output.text(f"{clf.measure} on {rows}: {value:.4f}")
     measure = get_measure(clf.measure, clf.measure_params)
-    if isinstance(measure, OperatingPoint) and value == 0.0:
+    if isinstance(measure, OperatingPoint) and value == 0.0 and not measure.guarantee:  # the promise says it by itself
         output.text(
-            f"It is 0 because {measure.constraint()} does not hold on these rows. "
+            f"The target is missed: {measure.constraint()} does not hold on {rows}, so the measure is 0. "
             "`scoreline evaluate` prints precision and recall."
         )
 

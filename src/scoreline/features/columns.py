@@ -169,8 +169,8 @@ def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) ->
     """
     if place_of(X) != "host" or isinstance(X, LinearOperator):
         raise TypeError(
-            f"features='additive' and 'pairs' need columns whose values can be read here, got a {type(X).__name__}. Pass a "
-            "NumPy array, a frame or a folder made by scoreline.io.convert, or use features='linear'."
+            f"The values of the columns are needed in this process, got {type(X).__name__}. Pass a NumPy array, a frame, a "
+            "sparse matrix or a folder made by scoreline.io.convert. Only features='linear' trains on products alone."
         )
     found: Columns
     if isinstance(X, Operator) or sp.issparse(X):

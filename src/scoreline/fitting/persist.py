@@ -67,7 +67,7 @@ class LostMeasure(CountsBasedMeasure):
         self.name = name  # type: ignore[misc]  # of its own, where others have that of the class
 
     @property
-    def risks(self) -> Any:  # type: ignore[override]  # an attribute elsewhere
+    def risks(self) -> Any:  # type: ignore[override]  # an attribute of the base class
         """Raise: without the function there is nothing to train for."""
         raise ValueError(
             f"measure {self.name!r} was a function of yours, and {NO_CODE}: pass it again, load_model(path, measure=...)"

@@ -367,7 +367,7 @@ class MeasureClassifierCV(MeasureClassifier):
     merge = partial_fit
 
     @property
-    def alpha(self) -> float:  # type: ignore[override]  # a parameter elsewhere
+    def alpha(self) -> float:  # type: ignore[override]  # a parameter of the base class
         """The alpha of the final model."""
         return float(self.alpha_)
 

@@ -146,7 +146,7 @@ class Solver(Method, ABC):
         """Do one iteration, update best point and lower bound; False if no further progress is possible."""
 
     def store(self, state: State) -> None:
-        """Put into the state what `resume` needs and `step` keeps elsewhere."""
+        """Put into the state what `resume` needs and `step` does not keep there."""
 
     def release(self) -> None:
         """Free score vectors and other working memory: all attributes whose names begin with an underscore."""
