@@ -100,6 +100,16 @@ def test_reach_contains_every_point_of_a_level(kind):
         assert (np.abs(w) <= penalty.reach(penalty.value(w, 0.3), 0.3)).all()
 
 
+@for_each("kind", sorted(KINDS))
+def test_a_level_of_zero_limits_only_what_costs_something(kind):
+    """0 / 0 made limits that are not numbers, and with them bounds, once J was 0 within the bounds."""
+    penalty = BoundedPenalty.of(KINDS[kind], P, None, (-1.0, 2.0)).with_constant(0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reach = penalty.reach(0.0, 0.3)
+    assert np.array_equal(reach, [0.0] * P + [np.inf])
+
+
 @for_each("bounds", sorted(BOUNDS))
 @for_each("kind", sorted(KINDS))
 def test_violation_is_zero_at_the_minimum_only(kind, bounds):

@@ -28,6 +28,9 @@ PENALTIES = {
     "box": (ElasticNetPenalty(0.3), (-0.1, 0.2)),
     "group": (GroupPenalty(GROUPS, 0.5), None),
     "group_signs": (GroupPenalty(GROUPS, 0.5), (0.0, None)),
+    "no_zero": (L2Penalty(), {0: (None, -0.5), 3: (0.2, None)}),
+    "elastic_net_no_zero": (ElasticNetPenalty(0.5), {0: (None, -0.5), 3: (0.2, 0.3)}),
+    "group_no_zero": (GroupPenalty(GROUPS, 0.5), {0: (None, -0.5), 3: (0.2, None)}),
 }
 SUPPORTED = sorted(name for name, risk in all_risks().items() if ProximalSolver.serves(risk))
 
@@ -36,10 +39,10 @@ def problem(seed=0, n=60, p=6):
     return linear_rows(n, p, seed, noise=1.5, shift=0.5)
 
 
-def objective(X, y, risk, alpha, penalty, bounds=None, dense=True):
+def objective(X, y, risk, alpha, penalty, bounds=None, intercept=True):
     prepared = BoundedPenalty.of(penalty, X.shape[1], None, bounds)
     operator, kind = as_operator(X), get_risk(risk)
-    if kind.shift == "needed":
+    if kind.shift == "needed" and intercept:
         operator, prepared = InterceptOperator(operator), prepared.with_constant(0.0)
     return Objective(operator, kind.prepare(y), alpha, prepared)
 
@@ -102,6 +105,41 @@ def test_bounds_lie_below_j_everywhere(risk, kind):
         assert all(run.lower_bound <= J.value(w) * (1.0 + 1e-12) for run in runs)
     assert runs[-1].lower_bound > 0.5 * runs[-1].objective, "otherwise it proves little"
     assert (np.diff(runs[-1].history["objective"]) <= 0.0).all()
+
+
+@for_each("kind", sorted(name for name in PENALTIES if name.endswith("no_zero")))
+@for_each("risk", SUPPORTED)
+def test_zero_outside_the_bounds_is_never_the_answer(risk, kind):
+    """J(0) was returned with w = 0, below J of every point within the bounds, where alpha made these worse than w = 0."""
+    penalty, bounds = PENALTIES[kind]
+    n = 16 if risk == "contingency_entropy" else 40
+    X, y = problem(3, n)
+    for intercept in (True, False):
+        for alpha, init in ((30.0, "auto"), (30.0, "moments"), (1e-2, "zero")):
+            J = objective(X, y, risk, alpha, penalty, bounds, intercept)
+            result = ProximalSolver(tol=1e-3, max_iter=30, init=init).solve(J)
+            assert np.array_equal(J.nearest(result.w), result.w)
+            assert result.objective == pytest.approx(J.value(result.w), rel=1e-12)
+            assert result.lower_bound > 0.9 * result.objective
+            if alpha > 1.0:
+                assert result.objective > J.risk.value_at_zero()
+
+
+def test_samples_start_within_the_bounds(monkeypatch):
+    """Enough rows for samples; the point before them, and that of an interruption between them, was w = 0."""
+    X, y = problem(4, 8000, 3)
+    J = objective(X, y, "roc_area", 1.0, L2Penalty(), {0: (None, -0.5)})
+    result = ProximalSolver(init="samples", max_iter=1).solve(J)
+    assert result.history["objective"][0] == pytest.approx(J.value(J.nearest(np.zeros(3))))
+    assert result.w[0] <= -0.5
+
+    def press_ctrl_c(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("scoreline.solvers.common.sample_start.sample_start", press_ctrl_c)
+    result = ProximalSolver(init="samples").solve(J)
+    assert result.status == "interrupted"
+    assert result.w[0] <= -0.5
 
 
 def test_bounds_are_proofs_in_exact_arithmetic():

@@ -165,13 +165,14 @@ class BoundedPenalty:
 
     def reach(self, level: float, alpha: float) -> FloatArray:
         """Return limits of |w_j| for all w with Omega(w) <= level (eq. penalty-reach); infinite where nothing limits it."""
-        found = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        more = 1.0 + 8.0 * EPS
-        with np.errstate(divide="ignore", over="ignore"):
-            found = np.minimum(found, more * np.sqrt(2.0 * level / (alpha * self.quadratic)))
-            found = np.minimum(found, more * level / (alpha * self.absolute))
-            if self.groups is not None and self.norms is not None:
-                found = np.minimum(found, more * level / (alpha * self.norms[self.groups]))
+        found, more = np.maximum(np.abs(self.lower), np.abs(self.upper)), 1.0 + 8.0 * EPS
+        norms = None if self.groups is None or self.norms is None else self.norms[self.groups]
+        for cost, squared in ((self.quadratic, True), (self.absolute, False), (norms, False)):
+            if cost is not None:
+                some = cost > 0.0  # 0 / 0, of a level of 0, is no limit
+                with np.errstate(divide="ignore", over="ignore"):
+                    limit = level / (alpha * cost[some])
+                    found[some] = np.minimum(found[some], more * (np.sqrt(2.0 * limit) if squared else limit))
         return found
 
     def largest_alpha(self, slope: FloatArray) -> float:
