@@ -5,7 +5,7 @@
 
 It sets the version and the dates, runs the checks, commits, and makes a signed tag. Nothing leaves this machine: the last
 line is the command that pushes, and the pushed tag starts `.github/workflows/release.yml`, which publishes. If a check or
-the signature fails, nothing is committed and the files are as before. `--tag` only compares a tag with the version of the package.
+the signature fails, nothing is committed and the files are as before. `--tag` only compares a tag with the version.
 """
 
 import argparse

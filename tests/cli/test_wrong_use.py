@@ -19,7 +19,7 @@ USAGE = [
     ((*TRAIN, "--measure", "mcc", "--solver", "moments"), "does not train for measure 'mcc'"),
     ((*TRAIN, "--measure", "f1", "--measure-param", "beta=2"), "takes none"),
     ((*TRAIN, "--solver", "moments", "--checkpoint", "m.ckpt"), "the solver moments does not support checkpoints"),
-    ((*TRAIN, "--device", "gpu"), "--device gpu is not a known device"),
+    ((*TRAIN, "--device", "gpu"), "--device gpu is not known"),
     ((*TRAIN, "--device", "cuda", "--dask", "local"), "leave one out"),
     ((*TRAIN, "--device", "cuda", "--measure", "gmean", "--solver", "spade"), "reads rows one by one on the host"),
     ((*TRAIN, "--measure-param", "beta"), "NAME=VALUE"),
