@@ -14,7 +14,8 @@ LONGEST_NAME = 70  # characters of the name of a test
 
 
 def pages():
-    found = [*sorted(ROOT.glob("*.md")), ROOT / "paper/paper.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [*sorted(ROOT.glob("*.md")), ROOT / "paper/paper.md", ROOT / "benchmarks/README.md"]
+    found += sorted((ROOT / "docs").rglob("*.md"))
     found += sorted((ROOT / "examples").iterdir())
     return [page for page in found if not {"_build", "gallery", "__pycache__"} & set(page.relative_to(ROOT).parts)]
 
