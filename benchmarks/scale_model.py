@@ -402,7 +402,7 @@ def table(risk, problem, shape, machine):
 
 def title(risk, problem, shape):
     """Describe a case."""
-    entries = "dense" if problem.nonzeros is None else f"{problem.nonzeros:g} non-zeros a row"
+    entries = "dense" if problem.nonzeros is None else f"{problem.nonzeros:g} non-zeros per row"
     return (
         f"{risk}: {problem.rows:g} rows x {problem.features:g} features ({entries}), {problem.positives:g} positives, "
         f"{shape.workers} workers with {shape.each} part(s) each"

@@ -12,7 +12,10 @@ COUNTED = (
     r"(?:rows?|columns?|features?|class(?:es)?|splits?|folds?|fits?|passes|iterations?|seconds?|minutes|workers?|labels?"
     r"|bytes|numbers?|values?|comparisons?|look-ups?|products?|evaluations?|non-zeros|entries|threads?|blocks?|times|once|MB)"
 )
-UNIT = r"(?:row|feature|class|fold|example|category|label|column|iteration|pass|fit|second|worker|split|step|part|block|evaluation|entry)"
+UNIT = (
+    r"(?:row|feature|class|fold|example|category|label|column|iteration|pass|fit|second|worker|split|step|part|block"
+    r"|evaluation|entry)"
+)
 # What the glossary replaces, and by what.
 HOME_MADE = {
     r"\brecut\b|\bbest_cut\b|\bsteady cut\b|\b(?:the|a|its) cut\b": "threshold",
@@ -66,7 +69,12 @@ def wording_faults(text):
         words = len(WORD.findall(sentence))
         if words > LONGEST_SENTENCE:
             found.append(f"{words} words: {sentence:.200}")
-    words = prose(text)
+    return found + replaced_words(text)
+
+
+def replaced_words(text):
+    """Return the words that the glossary replaces, one line per fault."""
+    words, found = prose(text), []
     if ANY_HOME_MADE.search(words):
         for pattern, instead in HOME_MADE.items():
             found += [f"{match[0]!r}: use {instead}" for match in re.finditer(pattern, words, re.IGNORECASE)]
