@@ -1,4 +1,4 @@
-"""MeasureClassifierCV beside LogisticRegressionCV and GridSearchCV(LinearSVC): the measure on test rows of what each chooses.
+"""MeasureClassifierCV compared with LogisticRegressionCV and GridSearchCV(LinearSVC): the test measure of what each chooses.
 
 For every data set at most ROWS stratified rows, SPLITS stratified splits (30 % test), features divided by their largest
 magnitude. All sides have the same strengths (alpha = 1 / (n C)), the same five folds, and choose by the measure itself. Prints
@@ -107,7 +107,7 @@ def summarise(results):
             print(
                 f"  over {rival:<9} mean {d.mean():+.4f}, 95 % interval [{low:+.4f}, {high:+.4f}], lower end at least -0.005: "
                 f"{'yes' if low >= -0.005 else 'NO'}; better by more than 0.002 on {int((d > 0.002).sum())} sets, worse on "
-                f"{int((d < -0.002).sum())}; {ratio:.1f} times as fast"
+                f"{int((d < -0.002).sum())}; {ratio:.1f} times the speed"
             )
 
 

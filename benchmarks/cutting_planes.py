@@ -166,7 +166,7 @@ def f1(report, cap, long):
     np.testing.assert_allclose(F1Table(y)(z)[0], ContingencyRisk("f1").prepare(y).value(z), rtol=1e-12)  # the same risk
     rival = importlib.util.find_spec("clarabel") is not None
     if not rival:
-        report.say("f1: clarabel is MISSING (pip install clarabel): no plain bundle method beside ours")
+        report.say("f1: clarabel is MISSING (pip install clarabel): no plain bundle method to compare with")
     for alpha in (1e-2, 1e-4):
         best, notes = {}, {}
         for solver in (BundleOcasSolver, BundleSolver):

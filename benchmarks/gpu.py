@@ -173,7 +173,7 @@ def time_fits(
 
 
 def time_csr(report: Report, n: int, bandwidth: float, libraries: list[str], host: bool) -> None:
-    """Report products and a fit of a CSR matrix with 50 entries a row, columns of very different length."""
+    """Report products and a fit of a CSR matrix with 50 entries per row, columns of very different length."""
     import torch
 
     p, each = 100_000, 50

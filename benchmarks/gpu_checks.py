@@ -1,4 +1,4 @@
-"""Is what the GPU computes right: every operation on fresh random inputs beside the host in float64, for `gpu.py`."""
+"""Is what the GPU computes right: every operation on fresh random inputs compared with the host in float64, for `gpu.py`."""
 
 import warnings
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ def _both(what: str, operator: Any, X: Any, rng: Any) -> Iterator[tuple[str, flo
 
 
 def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
-    """Yield errors of risks, gradients, curvatures and cuts."""
+    """Yield errors of risks, gradients, curvatures and thresholds."""
     host, device = HostSpace(), DeviceSpace()
     kinds = [(share, kind) for share in (0.5, 0.01, 0.97) for kind in ("normal", "ties", "equal", "far")]
     for share, kind in [*kinds, (0.5, "many"), (0.0, "normal"), (1.0, "ties")]:
@@ -124,7 +124,7 @@ def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
                         yield f"{name} Hessian mu {mu} {what}", error, 1e-3 if kind == "far" else max(1e-9, size)
             for measure in ("f1", "prbep") if kind == "many" else ("f1", "accuracy", "min_tpr_tnr", "prbep"):
                 a, b = best_threshold(y, z, measure, weight), best_threshold(sign, there, measure, s)
-                yield f"cut for {measure} {what}", max(difference(a.value, b.value), _other_side(z, a, b)), 1e-12
+                yield f"threshold for {measure} {what}", max(difference(a.value, b.value), _other_side(z, a, b)), 1e-12
 
 
 def _other_side(z: Any, a: Any, b: Any) -> float:

@@ -1,4 +1,4 @@
-"""Growing batches and starts on samples (`hybrid`, `newton`) beside scikit-learn, and the figures of their paper.
+"""Growing batches and starts on samples (`hybrid`, `newton`) compared with scikit-learn, and the figures of their paper.
 
     SCORELINE_DATA=folder python benchmarks/hybrid.py [--parts speed,skips,auc,figures] [--sets a9a,covtype] [--cap 20]
         [--alphas 1e-2,1e-4,1e-6] [--out bench-output/hybrid.json] [--to folder]
@@ -48,7 +48,10 @@ from scoreline.risks import LogisticRisk, RocAreaRisk, SquaredHingeRisk
 from scoreline.solvers import HybridSolver, LbfgsSolver, NewtonSolver, SmoothedSolver
 from smoothing_data import VARIABLE, Data, load
 
-NAME, TITLE = "hybrid", "growing batches and starts on samples beside scikit-learn; ratios are scikit-learn / ours"
+NAME, TITLE = (
+    "hybrid",
+    "growing batches and starts on samples compared with scikit-learn; ratios are scikit-learn / ours",
+)
 PARTS = ("speed", "skips", "auc", "figures")
 SETS = ("a9a", "covtype", "mnist", "census-income", "kddcup99", "sector", "dense")
 RISKS = {"squared_hinge": SquaredHingeRisk, "logistic": LogisticRisk}

@@ -1,4 +1,4 @@
-"""What `kernels.py` times beside the machine's limits and `revisions.py` times in two revisions: cases, found by name.
+"""What `kernels.py` times compared with the machine's limits and `revisions.py` times in two revisions: cases, found by name.
 
 A case is a function without arguments that makes its data and returns a `Work`: what to time, and what that must move,
 compute and sort at least. Risks, solvers and storages come from the package's own registries and folders, so a new one is a
@@ -174,9 +174,9 @@ def threshold_cases(n: int) -> Cases:
         positive, space, f1 = (y > 0).astype(np.int8), HostSpace(), get_measure("f1")
         weight, labels = np.random.default_rng(SEED).integers(1, 4, n).astype(float), space.labels(y)
         calls = {
-            "cut, exact": lambda: best_threshold(positive, z, f1),
-            "cut, exact, weights": lambda: best_threshold(positive, z, f1, weight),
-            "cut, steady": lambda: robust_threshold(positive, z, f1),
+            "threshold, exact": lambda: best_threshold(positive, z, f1),
+            "threshold, exact, weights": lambda: best_threshold(positive, z, f1, weight),
+            "threshold, robust": lambda: robust_threshold(positive, z, f1),
             "sort of the classes": lambda: space.class_scores(z, labels),
         }
         above, below = z[y > 0], z[y < 0]
@@ -185,7 +185,7 @@ def threshold_cases(n: int) -> Cases:
         written = VECTOR * n if name.startswith("sort") else 0.0
         return Work(calls[name], read, written, 0.0, lambda: (by(above), by(below)), f"{called} of both classes")
 
-    names = ("cut, exact", "cut, exact, weights", "cut, steady", "sort of the classes")
+    names = ("threshold, exact", "threshold, exact, weights", "threshold, robust", "sort of the classes")
     return {name: partial(make, name) for name in names}
 
 

@@ -124,7 +124,7 @@ def main(report: Report, rows: int, fits: int) -> None:
         values = list(found["marks"].values())
         report.add(f"{label}: growth from the first mark to the last", values[-1] - values[0], "MB", "< 50")
         report.add(f"{label}: peak", found["peak"], "MB")
-        report.add(f"{label}: rows a second", found["rate"], "1/s", note="of partial_fit alone")
+        report.add(f"{label}: rows per second", found["rate"], "1/s", note="of partial_fit alone")
         report.add(f"{label}: AUC of new rows", found["auc"], "", note=f"{found['best']:.4g} with the true weights")
     found = child(SHARED + LOOP, str(SEED), str(fits))
     marks = list(found["marks"].items())

@@ -1,4 +1,4 @@
-"""solver="moments": what the pass costs beside BLAS and SciPy, what follows it, and AUC and time beside LogisticRegression.
+"""solver="moments": the cost of the pass against BLAS and SciPy, what follows it, and AUC and time against LogisticRegression.
 
     SCORELINE_DATA=folder python benchmarks/moments.py [--sets a9a,covtype] [--parts pass,rows,auc] [--out bench-output/m.json]
 

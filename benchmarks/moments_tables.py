@@ -314,7 +314,7 @@ def main():
     parser.add_argument("--scaling", choices=("magnitude", "range", "none"), default="magnitude")
     parser.add_argument("--runs", type=int, default=FOLDS * REPEATS, help="the first so many of the 20")
     parser.add_argument("--cache", type=Path, default=OUTPUT / "moments_tables.jsonl")
-    parser.add_argument("--out", type=Path, default=OUTPUT / "moments_tables.md", help="Markdown; JSON goes beside it")
+    parser.add_argument("--out", type=Path, default=OUTPUT / "moments_tables.md", help="Markdown; JSON goes next to it")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     sets, tables = options.sets.split(","), options.tables.split(",")

@@ -1,4 +1,4 @@
-"""Projection onto a box with one equality: time against n, and beside a version that sorts all kinks.
+"""Projection onto a box with one equality: time against n, and compared with a version that sorts all kinks.
 
     python benchmarks/projection.py [--most 10000000]
 

@@ -1,4 +1,4 @@
-"""Training row by row (spade, stamp) beside batch methods and 1PMB: test measure against seconds; rows a second.
+"""Training row by row (spade, stamp) compared with batch methods and 1PMB: test measure against seconds; rows per second.
 
     SCORELINE_DATA=folder python benchmarks/rows.py [--parts table,speed,figures] [--sets ijcnn1,covtype] [--measures f1,qmean]
         [--methods stamp,plugin] [--alphas 1e-4,1e-6] [--passes 25] [--cap 120] [--raw] [--rows 0] [--jobs 1] [--resume]
@@ -10,7 +10,7 @@ dense above a density of 0.3 and CSR below, so that none suffers from raw units 
 alpha, and 1PMB its step, too, by the measure on a fifth of the training rows, off the clock: a favour to 1PMB, which could not
 do without. Then it trains on all training rows with the clock, --cap seconds at most (scikit-learn: 1000 iterations), with the
 threads of the process and everything compiled; a short fit three times, the least time of every point counting. Every point of
-its curve gets the cut that is best on the training scores, off the clock, and the measure on the test rows is what counts.
+its curve gets the threshold that is best on the training scores, off the clock, and the measure on the test rows counts.
 
 A row method is "within" if after the last pass it is at most 0.01 below the best end of a batch method. Times are those until a
 method first is where that begins. A method that shows itself at its end alone can only be as fast as its whole fit. Steps of
@@ -18,7 +18,7 @@ the row methods depend on the number of passes: the point after pass 3 is one on
 best batch method is that on the test rows, of up to five: that favours the batch side. There is one split: differences below
 the noise of the test rows mean nothing.
 
-speed: rows a second with one thread, five passes over CSR, beside SGDClassifier with and without averaging. figures
+speed: rows per second with one thread, five passes over CSR, beside SGDClassifier with and without averaging. figures
 (rows_figures.py): test measure against seconds, from the curves.
 
 Curves go to the file beside --out that ends in -curves.json after every run, and --resume keeps what is there; the tables to
@@ -53,7 +53,7 @@ from scoreline.measures import best_threshold, get_measure
 from smoothing_data import VARIABLE, narrow
 from studies.mini_batch import ETAS
 
-NAME, TITLE = "rows", "row by row beside batch methods: test measure against seconds; rows a second"
+NAME, TITLE = "rows", "row by row compared with batch methods: test measure against seconds; rows per second"
 PARTS = ("table", "speed", "figures")
 SPEED_SETS, SPEED_PASSES, SPEED_ALPHA = ("a9a", "mnist", "census-income"), 5, 1e-6
 DENSE = 0.3
@@ -88,7 +88,7 @@ def prepared(name, raw=False, rows=0, dense=True):
 
 
 def reached(measure, w, data):
-    """Return the measure on the test rows with the cut that is best on the training rows."""
+    """Return the measure on the test rows with the threshold that is best on the training rows."""
     p = data.X.shape[1]  # a risk without an intercept leaves no more coefficients than that
     z, z_test = (X @ w[:p] + w[p:].sum() for X in (data.X, data.X_test))
     return float(get_measure(measure).value(data.y_test, z_test - best_threshold(data.y, z, measure).threshold))
@@ -229,7 +229,7 @@ def listed(rows):
 
 
 def speed(report, store, options):
-    """Measure rows a second with one thread, taking turns."""
+    """Measure rows per second with one thread, taking turns."""
     common = {"alpha": SPEED_ALPHA, "random_state": SEED}
     for name in options.speed_sets:
         data = prepared(name, options.raw, dense=False)
@@ -245,7 +245,7 @@ def speed(report, store, options):
         with threadpool_limits(1):
             taken = interleave({label: (lambda m: lambda: m.fit(X, y))(m) for label, m in models.items()}, 5)
         store.speed[name] = {
-            "rows": len(y), "non-zeros a row": X.nnz / len(y), "rows a second": {
+            "rows": len(y), "non-zeros per row": X.nnz / len(y), "rows per second": {
                 label: SPEED_PASSES * len(y) / seconds.best for label, seconds in taken.items()
             },
         }  # fmt: skip
@@ -254,14 +254,12 @@ def speed(report, store, options):
 
 def report_speed(report, store):
     for name, found in store.speed.items():
-        rates = found["rows a second"]
+        rates = found["rows per second"]
         report.add(
             f"{name}: SGD averaged", rates["SGD averaged"] / 1e6, "M/s", "", f"not averaged {rates['SGD'] / 1e6:.3g}"
         )
         for label in (label for label in rates if not label.startswith("SGD")):
-            note = (
-                f"{rates[label] / 1e6:.3g} million rows a second; / SGD not averaged {rates[label] / rates['SGD']:.2f}"
-            )
+            note = f"{rates[label] / 1e6:.3g} million rows per second; / SGD not averaged {rates[label] / rates['SGD']:.2f}"
             report.add(f"{name}: {label} / SGD averaged", rates[label] / rates["SGD averaged"], "x", ">= 1", note)
 
 

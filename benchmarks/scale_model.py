@@ -160,7 +160,7 @@ def roc_bytes(keys, shape, parents=2, weighted=False):
     return moved + others * (size + 8.0 * keys) + numbers
 
 
-class Look(NamedTuple):
+class Round(NamedTuple):
     """One round of k-section: places or intervals that all parts send together, and numbers for each."""
 
     entries: float
@@ -175,8 +175,8 @@ def prbep_rounds(rows, shape):
     )
     wide = selection.INTERVALS
     return (
-        [Look(wide * shape.parts, 1), Look(few * shape.parts, 2)],
-        [Look(wide * shape.parts, 2), Look(kinks * shape.parts, 2)],
+        [Round(wide * shape.parts, 1), Round(few * shape.parts, 2)],
+        [Round(wide * shape.parts, 2), Round(kinks * shape.parts, 2)],
     )
 
 
@@ -186,8 +186,8 @@ def prbep_bytes(rows, shape, rounds=None, parents=2):
     own = rows / shape.parts
     sample = ceil(own / max(1, own // max(16, selection.SAMPLE // shape.parts)))
     moved = shape.parts * (8.0 + 24.0 + 16.0 * sample)
-    moved += sum(shape.parts * (24.0 + 8.0) + 8.0 * look.numbers * look.entries for look in bias)
-    moved += sum(shape.parts * (40.0 + 16.0) + 8.0 * look.numbers * look.entries for look in shift)
+    moved += sum(shape.parts * (24.0 + 8.0) + 8.0 * one.numbers * one.entries for one in bias)
+    moved += sum(shape.parts * (40.0 + 16.0) + 8.0 * one.numbers * one.entries for one in shift)
     # Offset, width and the six numbers of the balance down; four sums, the largest score and products by class up.
     return moved + 8.0 * shape.parts * (8 + 5 + 2 * (2 + parents))
 
@@ -213,7 +213,7 @@ def moments_bytes(p, shape):
 
 
 def inspect_bytes(p, shape):
-    """The look through X before the first iteration: the largest magnitude of every column, compared in a tree."""
+    """The check of X before the first iteration: the largest magnitude of every column, compared in a tree."""
     return 8.0 * p * shape.workers
 
 
@@ -306,9 +306,9 @@ def evaluation_phases(risk, problem, shape, machine):
             Phase("sums", 1, parts, 0.1 * work, 0.0, numbers, True),
         ]
     bias, shift = prbep_rounds(problem.rows, shape)
-    rounds = [Look(selection.SAMPLE, 2), *bias, *shift]
+    rounds = [Round(selection.SAMPLE, 2), *bias, *shift]
     found = [
-        Phase("k-section", 1, parts, work / 6, 0.0, 8.0 * look.numbers * look.entries / back, True) for look in rounds
+        Phase("k-section", 1, parts, work / 6, 0.0, 8.0 * one.numbers * one.entries / back, True) for one in rounds
     ]
     return [*found, Phase("sums", 1, parts, work / 6, 0.0, 8.0 * 20 * parts / back, True)]
 
@@ -402,7 +402,7 @@ def table(risk, problem, shape, machine):
 
 def title(risk, problem, shape):
     """Describe a case."""
-    entries = "dense" if problem.nonzeros is None else f"{problem.nonzeros:g} non-zeros a row"
+    entries = "dense" if problem.nonzeros is None else f"{problem.nonzeros:g} non-zeros per row"
     return (
         f"{risk}: {problem.rows:g} rows x {problem.features:g} features ({entries}), {problem.positives:g} positives, "
         f"{shape.workers} workers with {shape.each} part(s) each"
@@ -453,7 +453,7 @@ def once(problem, shape, machine):
     """Print what happens once in a fit, through the link of the client."""
     print("\n| once | bytes | seconds of the client's link |\n| --- | ---: | ---: |")
     for name, moved in (
-        ("look through X (largest of every column, from each part)", inspect_bytes(problem.features, shape)),
+        ("check of X (largest of every column, from each part)", inspect_bytes(problem.features, shape)),
         ("robust threshold (at most 65,536 of a class from each part)", robust_threshold_bytes(problem, shape)),
         ("exact threshold, two rounds", exact_threshold_bytes(shape, 2)),
         ("moments of the classes, all links", moments_bytes(problem.features, shape)),

@@ -1,4 +1,4 @@
-"""Features of sequences from one byte per letter, beside the same features hashed into a CSR matrix.
+"""Features of sequences from one byte per letter, compared with the same features hashed into a CSR matrix.
 
     python benchmarks/sequences.py [--rows 1000000] [--disk-gb 2] [--parts products,fit,disk] [--folder scratch]
 

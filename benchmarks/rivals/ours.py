@@ -6,7 +6,7 @@ from rivals.base import MEASURES, Linear, Rival
 
 
 class Ours(Rival):
-    """MeasureClassifier; efforts are tolerances of the proved gap."""
+    """MeasureClassifier; efforts are tolerances of the duality gap."""
 
     package, module, aware = "scoreline", "scoreline", True
     efforts = (0.5, 0.1, 0.01, 0.001)

@@ -378,7 +378,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if is_dask(X):
             validate_data(self, feature_source(X), reset=False, skip_check_array=True)
             dask = room_module("blocks", "dask_operator")
-            check_same_use(self._uses_base_scores, base_scores)
+            check_same_use(self.uses_base_scores_, base_scores)
             lazy = dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map, self._features)
             return lazy if base_scores is None else lazy + base_scores
         z = self._scored(X, base_scores=base_scores)[0]
@@ -630,7 +630,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         names = [str(name) for name in getattr(self, "_column_names", None) or known]
         found = shape_functions(features, self.coef_[0], names)
         if X is not None:
-            check_same_use(self._uses_base_scores, base_scores)
+            check_same_use(self.uses_base_scores_, base_scores)
             operator = self._operator_of(X)
             truth = check_truth(y, self.classes_, operator.shape[0])
             weight = check_sample_weight(sample_weight, operator.shape[0])
@@ -867,15 +867,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     def _features(self) -> FittedFeatures | None:
         return getattr(self, "feature_map_", None)
 
-    @property
-    def _uses_base_scores(self) -> bool:
-        return getattr(self, "uses_base_scores_", False)  # files of earlier versions have none
-
     def _scored(self, X: Any, *rows: Any, base_scores: Any = None) -> tuple[Any, ...]:
         """Return X coef_ with base scores added, and labels and weights where the rows are."""
         check_is_fitted(self, "coef_")
         check_string_features(self, X)
-        check_same_use(self._uses_base_scores, base_scores)
+        check_same_use(self.uses_base_scores_, base_scores)
         with parallel.thread_limit(self.n_jobs), memory_advice():
             if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, feature_source(X), reset=False, skip_check_array=True)

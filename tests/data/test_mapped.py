@@ -287,7 +287,7 @@ def test_a_file_in_place_of_the_folder_is_called_a_file(tmp_path):
     assert place.read_text() == "mine"
 
 
-def test_an_interrupted_conversion_is_found_and_begun_anew(tmp_path, caplog):
+def test_an_interrupted_conversion_is_found_and_begun_again(tmp_path, caplog):
     X, y = problem()
     part = tmp_path / ".set.part"
     part.mkdir()

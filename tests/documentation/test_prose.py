@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from plain_words import wording_faults
+from plain_words import replaced_words, wording_faults
 
 ROOT = Path(__file__).parents[2]
 LONGEST_LINE = 100  # characters
@@ -14,7 +14,8 @@ LONGEST_NAME = 70  # characters of the name of a test
 
 
 def pages():
-    found = [*sorted(ROOT.glob("*.md")), ROOT / "paper/paper.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [*sorted(ROOT.glob("*.md")), ROOT / "paper/paper.md", ROOT / "benchmarks/README.md"]
+    found += sorted((ROOT / "docs").rglob("*.md"))
     found += sorted((ROOT / "examples").iterdir())
     return [page for page in found if not {"_build", "gallery", "__pycache__"} & set(page.relative_to(ROOT).parts)]
 
@@ -46,6 +47,14 @@ def faults(page):
 def test_pages_and_examples_are_plain():
     wrong = [f"{page.relative_to(ROOT)}: {fault}" for page in pages() for fault in faults(page)]
     assert len(pages()) > 60
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_results_of_benchmarks_have_the_words_of_the_field():
+    """Programs write these files: the records in them may be longer than sentences and lines of a page."""
+    files = sorted((ROOT / "benchmarks/results").glob("*.md"))
+    wrong = [f"{file.name}: {fault}" for file in files for fault in replaced_words(file.read_text(encoding="utf-8"))]
+    assert files
     assert not wrong, "\n" + "\n".join(wrong)
 
 

@@ -124,6 +124,7 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         else:
             Parameters.of(clf)
         clf.__dict__.update(trained)
+        clf.__dict__.setdefault("uses_base_scores_", False)  # files of earlier versions have none
         if trained.get("column_map_") is not None:  # files of earlier versions have none
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
         if trained.get("feature_map_") is not None:

@@ -148,7 +148,7 @@ class ProximalSolver(Solver):
     def _lower_mu(self, objective: Objective, state: ProximalState, force: bool = False) -> bool:
         """Lower mu where smoothing makes a large part of the gap, or where nothing else is left; tell whether it was.
 
-        Once a step: another point may need no narrower ramp, and narrow ramps are slow.
+        At most once per step: another point may need no narrower ramp, and narrow ramps are slow.
         """
         lower = MU_FACTOR * state.mu
         if not lower * objective.risk.ramp_scale > max(objective.least_width(self._point.z), 1e-12):

@@ -89,7 +89,7 @@ class Method:
         return Control(self.max_time)
 
     def working_bytes(self, n: int, p: int) -> float:
-        """Return about how many bytes a fit of n rows and p features takes beyond X, at its highest."""
+        """Return an estimate of the peak memory beyond X of a fit of n rows and p features, in bytes."""
         return 8.0 * (self.row_vectors * n + self.feature_vectors * p)
 
     @classmethod
