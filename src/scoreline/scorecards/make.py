@@ -203,7 +203,8 @@ def _card_features(
     limits = {"least": options.min_share * total, "most": options.max_bins, "bin_cost": BIN_COST * variance * total}
     cuts, lines, read = {}, {}, list(features.columns)
     for j in used:
-        column, weight = features.columns[j], np.bincount(codes[j], rows.counts, features.columns[j].size)
+        column = features.columns[j]
+        weight: FloatArray = np.bincount(codes[j], rows.counts, column.size).astype(np.float64)
         if column.kind == "category":
             lines[j] = category_lines(tables[j], weight, **limits)  # type: ignore[arg-type]
             continue
@@ -212,7 +213,8 @@ def _card_features(
     own_codes = table_codes(table, read)[used]
     bins, groups, counts = [], [], []
     for place, j in enumerate(used):
-        column, weight = read[j], np.bincount(own_codes[place], rows.counts, read[j].size)
+        column = read[j]
+        weight = np.bincount(own_codes[place], rows.counts, column.size).astype(np.float64)
         if column.kind == "category":
             basis = _category_functions(column, weight, lines[j])
         else:
@@ -222,7 +224,7 @@ def _card_features(
             basis = _number_functions(column, weight, code_of, bool(features.signs[j]))
             own_codes[place] = code_of[own_codes[place]]
             column = ColumnBins(column.name, "number", cuts[j], np.zeros(len(cuts[j]) + 1), None)
-            weight = np.bincount(code_of, weight)
+            weight = np.bincount(code_of, weight).astype(np.float64)
         bins.append(column)
         groups.append(Group.of_column(place, basis))
         counts.append(weight)
