@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, logit
-from scipy.stats import beta, t
+from scipy.special import betaincinv, expit, logit
+from scipy.stats import beta, norm, t
 
 from scoreline import kernels
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure, checked_rows, ratio
@@ -18,12 +18,12 @@ from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.types import AnyArray, Counts, FloatArray
 
 REPLICATES = 1000
+BAND_DRAWS = 400  # at each threshold of a band
 ENTRIES = 1 << 22  # numbers in an array of resamples: 32 MB
 FINE_LEVELS = 2048  # so many different scores are resampled one by one
 RESOLUTION = 512  # beyond, neighbouring scores are grouped: at most 1/512 of the rows of a class above them
 MOST_WEIGHT = 2.0**53  # up to which floats hold all whole numbers
 ADDED = 0.5  # rows that an interval adds to each class: without them, a perfect sample would have no width
-NEAR_LIMIT = 0.05  # rows: values of at most so many rows from 0 or 1 are moved there, as their logits must be finite
 
 
 class Interval(NamedTuple):
@@ -97,8 +97,8 @@ def interval(
 
     The rows are taken as a random sample within each class; the shares of the classes count as given. Rates have the exact
     interval of Clopper and Pearson. The ROC area has the interval of DeLong on the logit scale, with t quantiles. Other
-    count-based measures have percentiles under Jeffreys draws of the two rates, and other ranking measures a stratified
-    bootstrap on the logit scale. [The formulas](math/intervals.md) and the measured coverage are in the documentation.
+    count-based measures have percentiles under Jeffreys draws of the two rates, and other ranking measures those of a
+    stratified bootstrap, to which half a row of each class is added. [The formulas](math/intervals.md) and the measured coverage are in the documentation.
 
     Parameters
     ----------
@@ -163,8 +163,36 @@ def intervals_of(
             resampled.append(place)
     replicated = _replicates([measures[place] for place in resampled], sample, replicates, random_state)
     for place, each in zip(resampled, replicated, strict=True):
-        found[place] = _resampled_interval(measures[place], sample, each, level)
+        found[place] = _resampled_interval(measures[place], sample, each.values[0], level)
     return [found[place] for place in range(len(measures))]
+
+
+def interval_band(
+    measure: CountsBasedMeasure, tp: Counts, fp: Counts, fn: Counts, tn: Counts, level: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of a measure at many thresholds, from the counts at each; see `interval`.
+
+    Each interval holds on its own. Rates have exact ends. Others have percentiles under Jeffreys draws, with the same draws
+    at all thresholds, so that the band is smooth.
+    """
+    tp, fp, fn, tn = (np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in (tp, fp, fn, tn))
+    tail = 0.5 * (1.0 - level)
+    if isinstance(measure, Rate):
+        successes, trials = (np.broadcast_to(each, tp.shape) for each in measure.trials(tp, fp, fn, tn))
+        misses = trials - successes
+        low, high = np.zeros(tp.shape), np.ones(tp.shape)
+        some, lacking = successes > 0.0, misses > 0.0
+        low[some] = betaincinv(successes[some], misses[some] + 1.0, tail)
+        high[lacking] = betaincinv(successes[lacking] + 1.0, misses[lacking], 1.0 - tail)
+        return low, high
+    rng = np.random.default_rng(0)
+    first, second = ((rng.permutation(BAND_DRAWS) + 0.5) / BAND_DRAWS for _ in range(2))
+    true = (tp + fn)[:, None] * betaincinv(tp[:, None] + 0.5, fn[:, None] + 0.5, first)
+    false = (fp + tn)[:, None] * betaincinv(fp[:, None] + 0.5, tn[:, None] + 0.5, second)
+    values = measure.from_counts(true, false, (tp + fn)[:, None] - true, (fp + tn)[:, None] - false)
+    with np.errstate(invalid="ignore"):  # a measure of the user may be infinite
+        low, high = np.quantile(np.asarray(values, dtype=np.float64), [tail, 1.0 - tail], axis=1)
+    return low, high
 
 
 def compare_scores(
@@ -210,7 +238,7 @@ def compare_scores(
     >>> b = y + rng.standard_normal(1000)
     >>> a = b + rng.standard_normal(1000)
     >>> print(compare_scores(y, a, b))
-    +0.0878 (95 % interval +0.0468 to +0.1288, p = 4.3e-05, paired DeLong)
+    +0.0878 (95 % interval +0.0462 to +0.1285, p = 5e-05, paired DeLong)
     """
     _check_settings(level, replicates, random_state)
     chosen = _measure(measure, measure_params)
@@ -409,22 +437,14 @@ def _method(measure: Measure, sample: _Sample) -> str:
     return "Jeffreys draws" if drawn else "bootstrap" + sample.clustered
 
 
-def _resampled_interval(measure: Measure, sample: _Sample, found: "_Replicated", level: float) -> Interval:
-    """Return percentiles of a count-based measure; of a ranking measure t quantiles on the logit scale."""
+def _resampled_interval(measure: Measure, sample: _Sample, values: FloatArray, level: float) -> Interval:
+    """Return percentiles of draws; those of a bootstrap lie further out, as t quantiles do (eq. expanded-percentiles)."""
     value, method = sample.value(measure, 0), _method(measure, sample)
-    values = found.values[0][np.isfinite(found.values[0])]
-    if isinstance(measure, CountsBasedMeasure):
-        low, high = np.quantile(values, [0.5 - 0.5 * level, 0.5 + 0.5 * level]) if len(values) else (np.nan, np.nan)
-        return Interval(value, min(float(low), value), max(float(high), value), level, method)
-    bottom, top = measure.range
-    near = (NEAR_LIMIT / sum(sample.sizes), 1.0 - NEAR_LIMIT / min(sample.sizes))
-
-    def scale(v: Any) -> Any:
-        return logit(np.clip((v - bottom) / (top - bottom), *near))
-
-    deviation = float(np.sqrt(_bootstrap_variance(scale(values), sample)))
-    reach = deviation * float(t.ppf(0.5 + 0.5 * level, sample.freedom))
-    low, high = bottom + (top - bottom) * expit(scale(found.centers[0]) + np.array([-reach, reach]))
+    tail = 0.5 - 0.5 * level
+    if method.startswith("bootstrap"):
+        tail = float(norm.sf(t.isf(tail, sample.freedom) * np.sqrt(1.0 + 1.0 / sample.freedom)))
+    values = values[np.isfinite(values)]
+    low, high = np.quantile(values, [tail, 1.0 - tail]) if len(values) else (np.nan, np.nan)
     return Interval(value, min(float(low), value), max(float(high), value), level, method)
 
 
