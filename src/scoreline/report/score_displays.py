@@ -17,7 +17,7 @@ from scoreline.report.palette import ABOVE, BELOW, DASHES, INK, MODELS, MUTED
 from scoreline.report.wording import clean, count, joined, number, percent, rate, shorten
 from scoreline.runtime.types import AnyArray, FloatArray
 
-BAND_POINTS = 100  # per band, at most: its ends need many draws, and change slowly
+BAND_POINTS = 60  # per band, at most: its ends need many draws, and change slowly
 BAND_ALPHA = 0.16
 DRAWN_POINTS = 800  # per curve, at most: more cannot be seen and would make a page larger
 MIN_HISTOGRAM_ROWS = 10  # the rows of a smaller class are drawn one by one
@@ -99,18 +99,17 @@ class CurveDisplay(ScoreDisplay):
         self.curves: dict[str, tuple[FloatArray, FloatArray]] = {}
         self.areas: dict[str, float] = {}
         self.points: dict[str, tuple[float, float]] = {}
-        self.bands: dict[str, tuple[FloatArray, FloatArray]] = {}
+        self.bands: dict[str, tuple[FloatArray, FloatArray, FloatArray]] = {}
         for key, given in scores.items() if named else [(name or "model", scores)]:
             z = check_scores(given, len(truth), f"scores[{key!r}]" if named else "scores")
             at = levels_of(truth, z)
             x, y = self._rates(at.tp, at.fp)
             x, y = np.append(0.0, x), np.append(y[0] if self.has_steps else 0.0, y)
             self.curves[str(key)] = x, y
-            low, high = interval_band(
-                RATES[self.banded], at.tp, at.fp, self.positives - at.tp, self.negatives - at.fp
-            )
-            # There is nothing to be uncertain about where no row is called positive.
-            self.bands[str(key)] = np.append(y[0], low), np.append(y[0], high)
+            keep = thin(DRAWN_POINTS, x[1:], y[1:])  # without the first point, where no row is called positive
+            tp, fp = at.tp[keep], at.fp[keep]
+            ends = interval_band(RATES[self.banded], tp, fp, self.positives - tp, self.negatives - fp)
+            self.bands[str(key)] = x[1:][keep], *ends
             area = np.diff(x) @ y[1:] if self.has_steps else np.trapezoid(y, x)
             has_area = self.is_defined or (self.has_steps and self.positives)
             self.areas[str(key)] = float(area) if has_area else float("nan")
@@ -162,13 +161,9 @@ class CurveDisplay(ScoreDisplay):
             (line,) = ax.plot(x[keep], y[keep], **style, **({"dashes": dashes} if dashes else {}))
             entries.insert(0, (line, f"{shorten(name, 26)}, {self.area_label} {rate(self.areas[name])}"))
             ax.plot(*self.points[name], "o", markersize=6.0, color=colour, markeredgecolor="white", clip_on=False)
-        name, (x, _) = next(iter(self.curves.items()))
-        low, high = self.bands[name]
-        keep = thin(DRAWN_POINTS, x, low, high)
-        step = "pre" if self.has_steps else None
         look = {"color": MODELS[0], "alpha": BAND_ALPHA, "linewidth": 0.0}
-        band = ax.fill_between(x[keep], low[keep], high[keep], step=step, **look)
-        entries.insert(1, (band, "95 % interval at each threshold"))
+        band = ax.fill_between(*next(iter(self.bands.values())), step="pre" if self.has_steps else None, **look)
+        entries.insert(len(self.curves), (band, "95 % interval at each threshold"))
         handle = ax.plot([], [], "o", markersize=6.0, color=INK, markeredgecolor="white")[0]
         entries.append((handle, "the threshold: decision > 0"))
         # If positives are rare and hard to find, all precisions are close to 0, so the axis is stretched.
@@ -201,8 +196,9 @@ class RocDisplay(CurveDisplay):
         For each model the area under its curve.
     points : dict of str to (float, float)
         For each model the rates of its predictions, decision > 0.
-    bands : dict of str to (ndarray, ndarray)
-        For each model the ends of the exact 95 % interval of the true positive rate at each threshold.
+    bands : dict of str to (ndarray, ndarray, ndarray)
+        For each model some false positive rates, and the ends of the exact 95 % interval of the true positive rate at their
+        thresholds.
     positives, negatives : int
         Rows of either class.
     """
@@ -239,8 +235,8 @@ class PrecisionRecallDisplay(CurveDisplay):
         For each model its average precision.
     points : dict of str to (float, float)
         For each model recall and precision of its predictions, decision > 0.
-    bands : dict of str to (ndarray, ndarray)
-        For each model the ends of the exact 95 % interval of precision at each threshold.
+    bands : dict of str to (ndarray, ndarray, ndarray)
+        For each model some values of recall, and the ends of the exact 95 % interval of precision at their thresholds.
     positives, negatives : int
         Rows of either class.
     """
