@@ -344,8 +344,10 @@ def _needs(measure: OperatingPoint, first: list[float] | None, rows: int, risk: 
         return f"The {rows:,} held-out rows have nothing to test; give more rows, or change the limit."
     successes, trials, limit = measure.trials(*first)
     value = float(measure.limited(*first))
+    if isinstance(measure, RecallAtPrecision) and successes == 0.0:
+        return f"No held-out row above the first threshold is positive, of {trials:,.0f}. Lower the floor, or improve the model."
     if isinstance(measure, RecallAtPrecision):
-        reached = float(beta.ppf(risk, successes, trials - successes + 1.0)) if successes else 0.0
+        reached = float(beta.ppf(risk, successes, trials - successes + 1.0))
         words = (
             f"{successes:,.0f} of {trials:,.0f} held-out rows above the first threshold are positive, which proves "
             f"{reached:.3g}."
