@@ -10,8 +10,8 @@ are not counted as broken. `guarantee` and `confidence` are those of
 MeasureClassifier at 0.95. MAPIE (optional: pip install mapie) has logistic regression on 60 % of the same rows and calibrates
 on the other 40 %, by Bonferroni-Holm (its default), by a fixed sequence, by one of five starts, and by a sequence that is
 learned on a quarter of these rows. Each has the 100 thresholds of MAPIE's default, and 100 quantiles of the probabilities of
-its training positives, which suit rare positives better. The best of the eight is chosen afterwards for every set and constraint.
-Thirteenth is a floor that is out of reach: campaign at a precision of 0.7, with this constraint only.
+its training positives, which suit rare positives better. The best of the eight is chosen afterwards for every set and
+constraint. The thirteenth case is a floor that is hard to reach: campaign at a precision of 0.7, with this constraint only.
 
 With --thresholds, ThresholdClassifier is compared with scikit-learn's TunedThresholdClassifierCV on F1, MCC and G-mean, both
 with the same estimator and five folds, in turn, on stratified splits with 30 % test rows.

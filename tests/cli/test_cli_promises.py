@@ -58,7 +58,14 @@ def test_monitor_tests_the_promise(files, scoreline, as_json):
 
 
 def test_a_promise_that_is_not_given_is_printed(files, scoreline):
-    ask = ("--measure", "recall_at_precision", "--measure-param", "precision=0.999", "--measure-param", "guarantee=0.95")
+    ask = (
+        "--measure",
+        "recall_at_precision",
+        "--measure-param",
+        "precision=0.999",
+        "--measure-param",
+        "guarantee=0.95",
+    )
     code, out, err = scoreline(*TRAIN[:4], "--positive", "bad", *ask, "--out", "model.npz")
     assert code == 0, err
     assert "promise: precision >= 0.999 with probability 0.95: not promised" in out + err

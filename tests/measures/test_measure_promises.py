@@ -266,7 +266,9 @@ def test_a_check_of_alarms_keeps_its_level_over_all_orders():
 def chances_of_alarms(n, allowed, rows):
     """Return the chance of 0, 1, ... of the next rows above the (allowed + 1)-th largest of n, by orders of all scores."""
     total = math.comb(n + rows, rows)
-    return [math.comb(a + allowed, a) * math.comb(rows - a + n - allowed - 1, rows - a) / total for a in range(rows + 1)]
+    return [
+        math.comb(a + allowed, a) * math.comb(rows - a + n - allowed - 1, rows - a) / total for a in range(rows + 1)
+    ]
 
 
 def _many_rows():

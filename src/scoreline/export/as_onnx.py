@@ -474,9 +474,7 @@ class _Nodes:
         valid = self.node("Less", size, self.constant("infinity", DOUBLE, math.inf), output=valid)
         return self.node("Where", valid, score, self.constant("nan", DOUBLE, math.nan), output=output), valid
 
-    def label(
-        self, classes: tuple[Any, Any], response: str, valid: str, output: str, threshold: float = 0.0
-    ) -> None:
+    def label(self, classes: tuple[Any, Any], response: str, valid: str, output: str, threshold: float = 0.0) -> None:
         """Add the class of each row: the second one where the response is above the threshold, none where it is not valid."""
         positive = self.node("Greater", response, self.constant("threshold", DOUBLE, threshold))
         if type(classes[0]) is bool:  # False and True, always: they are sorted

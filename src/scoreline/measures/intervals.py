@@ -98,7 +98,8 @@ def interval(
     The rows are taken as a random sample within each class; the shares of the classes count as given. Rates have the exact
     interval of Clopper and Pearson. The ROC area has the interval of DeLong on the logit scale, with t quantiles. Other
     count-based measures have percentiles under Jeffreys draws of the two rates, and other ranking measures those of a
-    stratified bootstrap, to which half a row of each class is added. [The formulas](math/intervals.md) and the measured coverage are in the documentation.
+    stratified bootstrap, to which half a row of each class is added. [The formulas](math/intervals.md) and the measured
+    coverage are in the documentation.
 
     Parameters
     ----------
@@ -614,7 +615,7 @@ class _Cells:
         """Add rows of the other class to each resample, a Poisson number of mean ADDED."""
         names = self.sample.units
         members = cells if names is None else names[cells - self.own]
-        found, place = np.unique(members, return_inverse=True)
+        place = np.unique(members, return_inverse=True)[1]
         shares = np.bincount(place, self.added[cells])
         drawn = rng.multinomial(rng.poisson(ADDED, len(block)), shares / shares.sum())
         block[:, cells] = drawn[:, place] * (self.added[cells] * shares.sum() / shares[place])
