@@ -20,6 +20,7 @@ from scoreline.cli import reading
 from scoreline.cli.evaluate import words_of
 from scoreline.cli.output import Output, Progress, as_options, reported, writing
 from scoreline.cli.parser import UsageError, add_reading, add_training, check_measure, check_outputs, number
+from scoreline.cli.promises import print_promise
 from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
 from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.io import Dataset, read_columns
@@ -252,6 +253,7 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
     if clf.rejected_ is not None:
         output.text(f"{clf.solver_} was kept: {clf.rejected_}")
     output.text(f"certificate: {_certificate(clf)}")
+    print_promise(output, getattr(clf, "promise_", None))
 
 
 def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dataset | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scoreline.io.files import atomic_file
-from scoreline.measures import CountsBasedMeasure, OperatingPoint, get_measure
+from scoreline.measures import CountsBasedMeasure, OperatingPoint, check_counts, get_measure
 from scoreline.report import html_parts as parts
 from scoreline.report import wording
 from scoreline.report.axes import Display
@@ -208,6 +208,10 @@ def _threshold_section(content: PageContent) -> str:
     if isinstance(measure, OperatingPoint):
         met = measure.is_met(tp, fp, fn, tn)
         shares.insert(0, ("target", f"{measure.constraint()}: {'met' if met else 'missed'} on these rows"))
+    promise = getattr(clf, "promise_", None)
+    if promise is not None:
+        test = check_counts(promise, *(int(each) for each in (tp, fp, fn, tn)))
+        shares += [("promise", str(promise)), ("promise tested on these rows", str(test))]
     text = "The intercept includes the threshold, so the chosen threshold is 0. The curve shows the result of other thresholds."
     if not isinstance(measure, CountsBasedMeasure):
         truth = np.asarray(content.y_true, dtype=bool)
