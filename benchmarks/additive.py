@@ -68,6 +68,11 @@ def gap_share(clf):
     return clf.gap_ / max(clf.lower_bound_, 1e-3)
 
 
+def proof(clf):
+    """Return what is proved of a fit, as facts."""
+    return {"gap": gap_share(clf), "lower_bound": clf.lower_bound_}
+
+
 class Stopwatch:
     """Seconds since it was made: `seconds` on the clock, `cpu` of the processor."""
 
@@ -87,11 +92,11 @@ def ours(X, y, X_test):
 
     watch = Stopwatch()
     clf = MeasureClassifierCV("roc_auc", scaling="standard", cv=3).fit(X, y)
-    facts = {**watch(), "alpha": clf.alpha_, "gap": gap_share(clf)}
+    facts = {**watch(), "alpha": clf.alpha_, **proof(clf)}
     yield "linear", clf.decision_function(X_test), facts
     watch = Stopwatch()
     auto = MeasureClassifierCV("roc_auc", features="auto", cv=3).fit(X, y)
-    facts = {**watch(), "alpha": auto.alpha_, "features": auto.features_, "gap": gap_share(auto)}
+    facts = {**watch(), "alpha": auto.alpha_, "features": auto.features_, **proof(auto)}
     yield "auto", auto.decision_function(X_test), facts
     table = auto.cv_results_
     for kind in ("additive", "pairs"):
@@ -99,7 +104,7 @@ def ours(X, y, X_test):
         own = np.flatnonzero(table["features"] == kind)
         alpha = float(table["alpha"][own[np.argmax(table["mean_test_score"][own])]])
         clf = MeasureClassifier("roc_auc", features=kind, alpha=alpha).fit(X, y)
-        facts = {**watch(), "alpha": alpha, "gap": gap_share(clf), "pairs": len(clf.feature_map_.pairs)}
+        facts = {**watch(), "alpha": alpha, **proof(clf), "pairs": len(clf.feature_map_.pairs)}
         yield kind, clf.decision_function(X_test), facts
 
 
@@ -321,6 +326,12 @@ def join(paths):
     gaps = [r["gap"] for r in found.rows if "gap" in r]
     if gaps:
         print(f"- largest duality gap of {len(gaps)} fits, relative to what tol is relative to: {max(gaps):.4f}")
+    small = [r for r in found.rows if r.get("lower_bound", 1.0) < 1e-3]
+    of_bound = [r["gap"] * 1e-3 / max(r["lower_bound"], 1e-300) for r in small]
+    if small:
+        print(f"- lower bound below J(0) / 1000, which tol is relative to there: {len(small)} fits on "
+              f"{', '.join(sorted({r['set'] for r in small}))}; of their own bound the gap is more than 1 % in "
+              f"{sum(share > 0.01 for share in of_bound)}, at most {max(of_bound):.0%}")  # fmt: skip
 
 
 def told(title, found, others, measure, sizes):

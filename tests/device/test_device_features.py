@@ -47,7 +47,7 @@ def test_the_model_is_that_of_the_host(features, weighted, library):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_products_are_those_of_the_host(library):
-    X, y, weight = table()
+    X, _, _ = table()
     X = np.column_stack([X, X[:, 3] == 1, X[:, 3] == 2])  # columns that share a line of bytes on the host
     here = Pairs(pairs=[(0, 2), (1, 3)]).with_pairs(Additive(categories=[3]).learn(X), np.zeros(N))
     options = Pairs(pairs=[(0, 2), (1, 3)])
@@ -84,7 +84,7 @@ def test_monotone_functions_and_cross_validation(library):
 def test_rows_with_another_number_of_columns_are_refused(library):
     X, y, _ = table()
     clf = MeasureClassifier("roc_auc", features="additive", alpha=0.1).fit(sent(X, library), sent(y, library))
-    with pytest.raises(ValueError, match="3 features|3 columns"):
+    with pytest.raises(ValueError, match="3 features"):
         clf.decision_function(sent(X[:, :3], library))
 
 

@@ -40,7 +40,7 @@ def test_train_predict_and_the_page(table, capsys):
     [
         (("--features", "auto"), "add --alpha auto"),
         (("--features", "pairs", "--checkpoint", "c"), "Leave --checkpoint out"),
-        (("--features", "additive", "--scaling", "robust"), "bins have a scale"),
+        (("--features", "additive", "--scaling", "robust"), "robust works only with --features linear"),
     ],
 )
 def test_options_that_do_not_go_together(table, capsys, options, words):

@@ -428,7 +428,7 @@ def _check_options(options: Any) -> None:
             raise UsageError(f"--features {options.features} and --{option}: {why}. Leave --{option} out.")
     if options.features != "linear" and options.scaling not in ("auto", "none"):
         raise UsageError(
-            f"--scaling {options.scaling}works only with --features linear: binned features need no scaling"
+            f"--scaling {options.scaling} works only with --features linear: binned features need no scaling"
         )
     if not options.solver == options.risk == "auto":
         measure = get_measure(options.measure, dict(options.measure_param) or None)
