@@ -16,7 +16,7 @@ SUM_BITS = 61  # of a whole number that holds a sum
 
 
 class CodesDeviceOperator(DeviceOperator):
-    """`CodesOperator` on a device: one byte per value there, and tables and sums of cells go to and fro.
+    """`CodesOperator` on a device: one byte per value there, and tables and sums of cells are copied between it and the host.
 
     Sums over the rows of a cell are added as whole numbers, multiples of a power of 2, so every run gives the same bits in
     whatever order threads add. The unit is 2^-61 of what n rows of the largest entry add up to.

@@ -100,7 +100,7 @@ def add_tile(codes, cells, u, own, start, stop):
 
 @kernel
 def add_rows(codes, cells, rows, values, count, own):
-    """The same for listed rows and their values."""
+    """own[cells[j] + k] += sum of the values of the listed rows whose code of column j is k, four columns at a time."""
     p = np.uint64(len(codes))
     fours = p - p % FOUR
     for j in range(np.uint64(0), fours, FOUR):
