@@ -30,6 +30,7 @@ def test_train_predict_and_the_page(table, capsys):
         assert main(["predict", "model.npz", "rows.csv", "--quiet"]) == 0
         page = Path("page.html").read_text(encoding="utf-8")
         assert "Shapes of the functions" in page
+        assert "Bands are two standard errors" in page
         assert "dose" in page
     assert "pairs features by cross-validation" in capsys.readouterr().out
     assert main(["info", "model.npz"]) == 0

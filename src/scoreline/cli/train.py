@@ -54,9 +54,6 @@ SAME_NAMES = (
 )  # as parameters of the classifier
 COLUMN_MAPS = ("robust", "quantile")  # scalings that replace the values of columns
 FEATURES = ("linear", "additive", "pairs", "auto")
-CONFLICTS_OF_FEATURES = {  # other than linear
-    "device": "these features are not supported on a GPU",
-}
 CONFLICTS_OF_PAIRS = {
     "checkpoint": "pairs need two fits, and a checkpoint covers one",
     "early_stopping": "pairs are chosen at the optimum, which early stopping does not reach",
@@ -427,10 +424,7 @@ def _check_options(options: Any) -> None:
     check_measure(options, [options.solver])
     if options.features == "auto" and options.alpha != "auto":
         raise UsageError("--features auto needs cross-validation: add --alpha auto, or name the features")
-    conflicts = {} if options.features == "linear" else dict(CONFLICTS_OF_FEATURES)
-    if options.features == "pairs":
-        conflicts |= CONFLICTS_OF_PAIRS
-    for name, why in conflicts.items():
+    for name, why in CONFLICTS_OF_PAIRS.items() if options.features == "pairs" else ():
         if getattr(options, name):
             option = name.replace("_", "-")
             raise UsageError(f"--features {options.features} and --{option}: {why}. Leave --{option} out.")

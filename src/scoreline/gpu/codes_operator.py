@@ -38,7 +38,7 @@ class CodesDeviceOperator(DeviceOperator):
         self.tails_checked = True  # codes have no tails
         self._maps = [
             (backend.array(group.near.astype(np.int64)), backend.array(group.far.astype(np.int64)))
-            for group in groups[len(codes) :]
+            for group in groups[codes.shape[0] :]
         ]
 
     def with_groups(self, groups: Sequence[Group]) -> "CodesDeviceOperator":
@@ -123,7 +123,7 @@ class CodesDeviceOperator(DeviceOperator):
         """Return the codes of the listed rows on the host, one line per column."""
         places = self.backend.array(rows.astype(np.int64))
         return np.stack(
-            [self.backend.host(self.backend.take(self.codes[j, :], places)) for j in range(len(self.codes))]
+            [self.backend.host(self.backend.take(self.codes[j, :], places)) for j in range(self.codes.shape[0])]
         )
 
     def inspect(self) -> Any:
