@@ -7,7 +7,6 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
@@ -186,6 +185,8 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             rows = self._cross_fitted(X, y, routed, splits, method, None if refit else model)
             if isinstance(measure, OperatingPoint) and has_guarantee(measure) and not measure.ordered:
                 training = splits[0][0]
+                from sklearn.model_selection import check_cv
+
                 folds = check_cv(self.cv if _is_count(self.cv) else DESIGN_FOLDS, y[training], classifier=True)
                 inner = [(training[a], training[b]) for a, b in folds.split(np.zeros(len(training)), y[training])]
                 design = self._cross_fitted(X, y, routed, inner, method, None)
