@@ -34,12 +34,13 @@ DENSE_SHARE = 0.3  # of non-zero values from which on rows are stored dense
 MAX_TIME = 60.0  # seconds of one fit
 SCALINGS = (None, "auto")
 RANKINGS = ("roc_auc", "average_precision", "prbep", "partial_roc_auc", "precision_at_k", "recall_at_k")
-DEFAULT_RISKS = dict(zip(RANKINGS, ("roc_area", "roc_area", "prbep", "roc_area", "logistic", "logistic"), strict=True))
-RISKS = {  # of rankings: the measure to fit
-    "roc_area": "roc_auc",
-    "prbep": "prbep",
-    "logistic": "roc_auc",
-    "average_precision": "average_precision",
+DEFAULT_RISKS = dict(zip(RANKINGS, ("roc_area", "roc_area", "prbep, fallback", "roc_area", "logistic", "logistic"), strict=True))
+RISKS = {  # of rankings: the measure to fit and its risk; "auto" trains the logistic risk where that of prbep is degenerate
+    "roc_area": ("roc_auc", "roc_area"),
+    "prbep": ("prbep", "prbep"),
+    "prbep, fallback": ("prbep", "auto"),
+    "logistic": ("roc_auc", "logistic"),
+    "average_precision": ("average_precision", "average_precision"),
 }
 NOTABLE = 0.002
 MEASURE_PARAMS = {"fbeta": {"beta": 2.0}, "precision_at_k": {"k": 0.05}, "recall_at_k": {"k": 0.05}}
@@ -109,7 +110,7 @@ def run_cell(name, X, y, split, group, alpha_name, rows):
         head = {"set": name, "split": split, "alpha": alpha_name, "group": group, "scaling": scaling, "risk": risk}
         kind = {None: None, "auto": "standard" if isinstance(X, np.ndarray) else "maxabs"}[scaling]
         try:
-            model, facts = fit_one(RISKS.get(risk, group), risk, X_train, y_train, scaling=kind, alpha=alpha)
+            model, facts = fit_one(*RISKS.get(risk, (group, risk)), X_train, y_train, scaling=kind, alpha=alpha)
             scores = model.decision_function(X_test)
         except Exception as error:  # a candidate that fails is a finding, not the end of the run
             lines.append(head | {"measure": group, "error": f"{type(error).__name__}: {error}"[:200]})
@@ -120,10 +121,10 @@ def run_cell(name, X, y, split, group, alpha_name, rows):
     return lines
 
 
-def cells(sets, groups, splits):
+def cells(sets, groups, splits, named):
     """Return (set, split, group, alpha) in order of value: today's alpha, first splits, rankings and popular measures first."""
     rank = {group: i for i, group in enumerate(groups)}
-    every = itertools.product(sets, range(splits), groups, alphas(1))
+    every = itertools.product(sets, range(splits), groups, named)
 
     def value(cell):
         _, split, group, alpha = cell
@@ -147,7 +148,7 @@ def run(options):
     print(f"read in {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
     Path(options.out).parent.mkdir(exist_ok=True, parents=True)
     compiled = set()
-    for cell in cells(sets, groups, options.splits):
+    for cell in cells(sets, groups, options.splits, options.alphas.split(",")):
         if time.time() - begin > options.limit or cell in known:
             continue
         name, split, group, alpha = cell
@@ -214,6 +215,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--groups", default="", help='"ranking" and count-based measures; default: all')
+    parser.add_argument("--alphas", default=",".join(alphas(1)), help="by name")
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--rows", type=int, default=ROWS, help="training rows at most")
     parser.add_argument("--test-rows", type=int, default=TEST_ROWS, help="test rows at most")
