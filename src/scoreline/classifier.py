@@ -344,6 +344,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             given = given.mapped(self.scaling, self._names_of(X))
             penalty = parameters.penalty_for(given.operator, self._names_of(X))
             decided = plan(parameters.request(penalty, given.base_scores), parameters.measure, given.shape)
+            decided = decided._replace(**getattr(self, "_plan_of_search", {}))
             logger.info("plan for %s", decided)
             earlier = self._earlier(given.operator.shape[1])
             job = Job.of(parameters, decided, given, penalty, interim, earlier)

@@ -75,6 +75,7 @@ class Objective:
         self._known: tuple[FloatArray, Scores] | None = None
         self._plain: BoundedPenalty | None = None
         self._unit = operator.shifted(np.zeros(operator.shape[1]), 1.0)
+        self.free_intercept = self._free_intercept()
         self._shift_curvature = 0.0  # of the risk along the intercept, from the last search for it
         self._limits: tuple[float, FloatArray] | None = None
 
@@ -155,9 +156,8 @@ class Objective:
         """What a solver must know of the penalty."""
         return PLAIN if self.penalty is None else self.penalty.traits
 
-    @property
-    def free_intercept(self) -> int | None:
-        """The number of the constant feature, if its coefficient has no penalty."""
+    def _free_intercept(self) -> int | None:
+        """Return the number of the constant feature, if its coefficient has no penalty."""
         if self.penalty is None or not self._unit.any():
             return None
         constant = int(np.flatnonzero(self._unit)[0])

@@ -84,6 +84,33 @@ def test_the_plan_is_one_sentence_that_is_shown_and_saved(tmp_path, caplog):
 
 
 @for_each(
+    ("options", "reason"),
+    [
+        ({"measure": "gmean"}, "the measure is count-based"),  # the only contender
+        ({"measure": "f1"}, "cross-validation chose it"),  # amp or cost_search
+        ({"measure": "f1", "risk": ["logistic", "squared_hinge"]}, "cross-validation chose it"),
+        ({"measure": "f1", "solver": "amp"}, "it was requested"),
+    ],
+)
+def test_the_plan_of_a_search_says_who_chose_the_solver(options, reason, caplog):
+    X = np.random.default_rng(0).standard_normal((400, 2))
+    y = X[:, 0] + 0.1 * X[:, 1] > 0.3
+    caplog.set_level("INFO", "scoreline")
+    clf = MeasureClassifierCV(**options, alphas=[1e-2, 1e-3], cv=2).fit(X, y)
+    assert f" because {reason}" in clf.plan_
+    assert any(clf.plan_ in record.getMessage() for record in caplog.records)
+
+
+def test_the_plan_of_a_search_says_where_the_threshold_comes_from():
+    X = np.random.default_rng(0).standard_normal((400, 2))
+    y = X[:, 0] > 0.3
+    searched = MeasureClassifierCV("gmean", alphas=[1e-2, 1e-3], cv=2).fit(X, y)
+    assert searched.plan_.endswith(ThresholdRule.ALL_FOLDS.value)
+    trained = MeasureClassifierCV("gmean", alphas=[1e-2, 1e-3], cv=2, threshold="train").fit(X, y)
+    assert trained.plan_.endswith(ThresholdRule.TRAINING_SCORES.value)
+
+
+@for_each(
     ("request_", "measure", "shape", "expected"),
     [
         (Request(), "roc_auc", SCARCE, ThresholdRule.TRAINING_SCORES),

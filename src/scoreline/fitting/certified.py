@@ -112,7 +112,7 @@ class MethodFit:
             result = self.search.result
         intercept = 0.0 if result.z is None else objective.risk.intercept(result.z)
         degenerate = is_degenerate(result, objective)
-        if degenerate and self.rule is not ThresholdRule.NONE:
+        if degenerate and not self.rule.is_set_later:
             # Leave-one-out scores would only say which class is the rarer one.
             self.threshold, self.scored = None, None
         near = _near_optimum(problem, result)
@@ -169,7 +169,7 @@ class MethodFit:
     def _choose_threshold(self, objective: Objective, result: Result, intercept: float, degenerate: bool) -> None:
         """Take the threshold from leave-one-out scores or training scores; without a rule it is that of the objective."""
         problem, measure = self.problem, self.problem.threshold_measure
-        if self.rule is ThresholdRule.NONE or result.z is None:
+        if self.rule.is_set_later or result.z is None:
             self.threshold = -intercept
         elif self.rule is ThresholdRule.LEAVE_ONE_OUT and not degenerate:
             assert isinstance(measure, CountsBasedMeasure)

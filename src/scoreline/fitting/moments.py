@@ -10,7 +10,6 @@ from scoreline.fitting.checks import class_totals, class_weights
 from scoreline.fitting.job import Job
 from scoreline.fitting.model import Model
 from scoreline.fitting.parameters import Parameters
-from scoreline.fitting.plan import ThresholdRule
 from scoreline.fitting.rows import TrainingRows
 from scoreline.measures import Measure, best_threshold
 from scoreline.measures.thresholds import condensed
@@ -62,7 +61,7 @@ class MomentsFit:
             z = operator.matvec(coef)
             offset = 0.0 if scale.center is None else float(coef @ scale.center)
             report = measured_report(report, measure, z - offset, direction.intercept, rows)
-            if job.plan.threshold is not ThresholdRule.NONE:
+            if not job.plan.threshold.is_set_later:
                 threshold = best_threshold(rows.sign, z, job.plan.threshold_measure, rows.weight).threshold
         model = moments_model(direction, scale, job.parameters, job.plan.risk.name, report)
         if threshold is not None:

@@ -47,6 +47,12 @@ class ThresholdRule(Enum):
     HELD_OUT_ROWS = "the threshold comes from a fifth of the rows, held out of a first fit"
     LEAVE_ONE_OUT = "the threshold comes from leave-one-out scores"
     VALIDATION_ROWS = "the threshold comes from the validation rows of early stopping"
+    ALL_FOLDS = "the threshold comes from the held-out rows of all folds"
+
+    @property
+    def is_set_later(self) -> bool:
+        """Whether the fit itself keeps the trained intercept."""
+        return self in (ThresholdRule.NONE, ThresholdRule.ALL_FOLDS)
 
 
 class Training(Enum):

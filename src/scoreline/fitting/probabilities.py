@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from scoreline.features.fitted import with_features
@@ -101,6 +100,8 @@ def cross_fitted_scores(
     rows and ends within 1 % of the optimum would still depend on the held-out rows. The cost of a positive is that of the
     model, because a fold with another cost would have other scores.
     """
+    from sklearn.model_selection import StratifiedKFold
+
     operator, positive = rows.operator, np.asarray(rows.sign) > 0
     weight = None if rows.copies is None else np.asarray(rows.copies, dtype=np.float64)
     counted = np.arange(len(positive)) if weight is None else np.flatnonzero(weight > 0.0)

@@ -70,7 +70,7 @@ class RowFit:
             raise run.interruption  # nothing learnt: the run without the held-out rows, or the earlier model, stays
         job.interim.see(run.w)
         coef, intercept = self._unwrap(run.w)
-        if threshold is None and rule is not ThresholdRule.NONE and run.interruption is None:
+        if threshold is None and not rule.is_set_later and run.interruption is None:
             z = rows.full_scores(_finite(self.operator.matvec(coef) + intercept))
             threshold = best_threshold(rows.sign, z, job.plan.threshold_measure, rows.weight).threshold
         penalty = 0.5 * job.parameters.alpha * kernels.vectors.dot(run.w, run.w)
@@ -107,7 +107,7 @@ class RowFit:
             relative = weight / weight[weight > 0.0].mean()
         alpha, measure = job.parameters.alpha, job.plan.measure
         problem = RowProblem(self.scaled_rows, sign, relative, measure, alpha, self.constant, job.rows.base_scores)
-        own = None if job.plan.threshold is ThresholdRule.NONE else judge
+        own = None if job.plan.threshold.is_set_later else judge
         run: RowRun = job.solver.train(problem, seed, own, control)
         return run
 

@@ -48,7 +48,7 @@ class Accuracy(CountsBasedMeasure):
     name = "accuracy"
     summary = "share of rows predicted correctly"
     risks = ("hinge", "logistic", "hinge_free_intercept", "contingency", "contingency_entropy")
-    direct_risks = risks
+    direct_risks = ("hinge", "hinge_free_intercept", "contingency", "contingency_entropy")
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (TP + TN) / (TP + FP + FN + TN) (eq. accuracy)."""

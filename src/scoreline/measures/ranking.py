@@ -4,7 +4,6 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from scoreline.measures.base import RankingMeasure, checked_rows, ratio
 from scoreline.runtime.checks import check_rate
@@ -62,6 +61,8 @@ class PartialRocAuc(RankingMeasure):
         truth, z, weight = _ranked(y, decision, sample_weight)
         if truth.all() or not truth.any():
             return float("nan")
+        from sklearn.metrics import roc_auc_score
+
         return float(roc_auc_score(truth, z, sample_weight=weight, max_fpr=self.max_fpr))
 
     def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
@@ -90,6 +91,8 @@ class AveragePrecision(RankingMeasure):
         truth, z, weight = _ranked(y, decision, sample_weight)
         if not truth.any():
             return float("nan")
+        from sklearn.metrics import average_precision_score
+
         return float(average_precision_score(truth, z, sample_weight=weight))
 
     def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:

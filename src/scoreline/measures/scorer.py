@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import make_scorer
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from scoreline.measures.averages import class_average
@@ -58,6 +57,8 @@ def get_scorer(measure: str | Measure, average: str | None = None, **params: Any
         scorer(estimator, X, y, sample_weight=None) returns the measure; larger is better. For two classes it is made by
         scikit-learn's make_scorer.
     """
+    from sklearn.metrics import make_scorer
+
     chosen = get_measure(measure, params)
     if average is not None:
         return AverageScorer(chosen, average)

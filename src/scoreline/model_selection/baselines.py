@@ -9,11 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import TunedThresholdClassifierCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from scoreline.measures import Measure, best_threshold, get_scorer
 from scoreline.operators import as_operator
@@ -79,6 +74,8 @@ class MappedScaler(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "MappedScaler":
         """Learn the knots of the columns, and the scale of their mapped values."""
+        from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
         self.column_map_ = ColumnMap.learn(as_operator(X), self.scaling)
         self.scaler_ = MaxAbsScaler() if sp.issparse(X) else StandardScaler()
         self.scaler_.fit(self.column_map_.transform(X))
@@ -91,6 +88,8 @@ class MappedScaler(TransformerMixin, BaseEstimator):
 
 def scaler_for(scaling: str | None) -> Any:
     """Return the scaler, or what a pipeline takes for none."""
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
     if scaling in KINDS:
         return MappedScaler(scaling)
     return {"standard": StandardScaler, "maxabs": MaxAbsScaler, None: lambda: "passthrough"}[scaling]()
@@ -103,6 +102,8 @@ def penalty_decisions(
 
     Fits go from the strongest penalty to the weakest, each from the coefficients of the one before.
     """
+    from sklearn.linear_model import LogisticRegression
+
     scaler = scaler_for(scaling)
     if scaler != "passthrough":
         X, held = scaler.fit_transform(X), scaler.transform(held)
@@ -141,6 +142,11 @@ def baseline_model(
     name: str, measure: Measure, alpha: float | None, scaling: str | None, n: int, random_state: int
 ) -> Any:
     """Return the unfitted model for n training rows. Boosted trees have no alpha and need no scaling."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import TunedThresholdClassifierCV
+    from sklearn.pipeline import make_pipeline
+
     model: Any
     if name in RIVALS:
         module, class_name, options = RIVALS[name]
@@ -158,6 +164,8 @@ def baseline_model(
 
 def decision_values(model: Any, X: Any) -> FloatArray:
     """Return decision values that are positive where the model predicts the positive class."""
+    from sklearn.model_selection import TunedThresholdClassifierCV
+
     if isinstance(model, TunedThresholdClassifierCV):  # it tunes a threshold of probabilities
         threshold = float(np.clip(model.best_threshold_, 1e-300, 1.0 - 1e-16))
         scores = _scores(model.estimator_, X)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils import Bunch, _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import has_fit_parameter
@@ -53,6 +52,8 @@ def splits_of(
     cv: Any, X: Any, y: AnyArray, arguments: dict[str, Any], random_state: Any
 ) -> list[tuple[AnyArray, AnyArray]]:
     """Return training rows and held-out rows of each fold, or of a single split if `cv` is a share of the rows."""
+    from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+
     check_share(cv)
     if isinstance(cv, float):
         splitter: Any = StratifiedShuffleSplit(1, test_size=cv, random_state=random_state)

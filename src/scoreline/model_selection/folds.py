@@ -7,7 +7,6 @@ from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 
 from scoreline.fitting.rows import TrainingRows
 from scoreline.measures import CountsBasedMeasure, Measure, best_threshold, robust_threshold
@@ -58,6 +57,8 @@ def make_splits(
     Folds that are made here (cv is None or a number) are folds of the rows of positive weight: the others count for nothing.
     With `repeat_if_few` these are made three times where the rarer class has few rows.
     """
+    from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
+
     made_here = cv is None or isinstance(cv, numbers.Integral)
     eligible = np.arange(len(sign)) if weight is None or not made_here else np.flatnonzero(weight > 0.0)
     truth = (sign[eligible] > 0).astype(int)

@@ -1,6 +1,7 @@
 """MeasureClassifierCV: the strength of the penalty chosen by cross-validation, at about the cost of a few fits."""
 
 import logging
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,7 +30,7 @@ from scoreline.fitting.job import on_device
 from scoreline.fitting.model import CALIBRATION, all_at_once, set_model
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.penalty import trained_penalty
-from scoreline.fitting.plan import Choice, Request, Shape, contenders
+from scoreline.fitting.plan import Choice, Request, Shape, ThresholdRule, contenders
 from scoreline.fitting.probabilities import calibration, center_of, cross_fitted_scores
 from scoreline.fitting.promise import no_guarantee
 from scoreline.fitting.rows import TrainingRows, mapped_columns
@@ -72,6 +73,7 @@ FIRST_ALPHAS = (
     3 * DECADE + 1
 )  # of these; weaker penalties, which take the most passes, follow while the last alpha is the best
 ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 6 * DECADE + 1))
+NEAR = 1  # places of the grid on either side of the best alpha of the first candidate, that the others begin with
 STRONGEST, WEAKEST = 1e3, 1e-9  # limits of the grid where it is widened
 PATH_DECADES = 3  # of the grid below the smallest alpha without any feature, where the penalty has such
 WITH_RATIO = ("elastic_net", "group")  # penalties with an l1_ratio
@@ -97,9 +99,10 @@ class MeasureClassifierCV(MeasureClassifier):
     measure, measure_params : as in MeasureClassifier
         The measure you report. The folds choose by it, too.
     alphas : sequence of float, default=None
-        Penalty strengths to choose from; None for 13 from 1 to 1e-6. That grid is widened a decade at a time, to at most 1e3
-        and 1e-9, while the best alpha is at its edge and the measure still grows there by more than the standard error. Pass
-        a list of your own to save time; it is not widened. With penalties that leave no feature in the model above some
+        Penalty strengths to choose from; None for 13 from 1 to 1e-6. The first cost of a positive, risk and method tries all
+        of them; the others try the best one and its two neighbours. A grid is widened a decade at a time, to at most 1e3 and
+        1e-9, while the best alpha is at its edge and the measure still grows there by more than the standard error. All try
+        each number of a list of your own, which is not widened. With penalties that leave no feature in the model above some
         alpha, the grid covers three decades below that one (`alpha_max`).
     l1_ratios : sequence of float, default=None
         Values of `l1_ratio` to choose from, for penalty="elastic_net" and "group"; None for that of `penalty_params`. Pass
@@ -340,8 +343,10 @@ class MeasureClassifierCV(MeasureClassifier):
         final.set_params(features=self._features_for(chosen.features))
         if chosen.cost is not None:
             final.set_params(solver_params={**parameters.options, "cost": chosen.cost})
+        final._plan_of_search = {} if search.reason is None else {"reason": search.reason}
         if out_of_fold:
             final.threshold = "none"
+            final._plan_of_search["threshold"] = ThresholdRule.ALL_FOLDS
         final.fit(operator, *given)
         if chosen.along:
             scores, held_out_rows = pooled(chosen.folds, search.splits, best)
@@ -494,6 +499,7 @@ class Search:
         self.cv, self.parameters, self.rows, self.splits, self.interim = cv, parameters, rows, splits, interim
         self.names = names
         self.l1_ratio: float | None = None  # in use; None for that of the parameters
+        self.reason: str | None = None  # why the solver is the chosen one, if the user has not named it
         self.kind: str | None = None  # of the features in use; None for the columns of X
         self.additive_alpha = 0.0
         self._paired: dict[Any, Operator] = {}
@@ -549,10 +555,18 @@ class Search:
         shape = Shape.of(rows.sign, rows.copies, rows.operator.shape[1])
         plans = contenders(self._request(rows), risks, measure, shape)
         spare = plans[0].fallback
+        if self.cv.solver == "auto":
+            self.reason = plans[0].reason if len(plans) == 1 else "cross-validation chose it"
         queue = [(Choice(each.risk, each.solver), cost) for each in plans for cost in self._costs(each.solver)]
+        # The best alpha of the first candidate says where the others begin. It is one that follows a path of alphas, if there
+        # is such: that takes less time than whole fits.
+        queue.sort(key=lambda each: not self._follows_path(*each))
         candidates: list[Candidate] = []
         for choice, cost in queue:  # which may grow below
-            candidates.append(self._candidate(choice, cost, self._grid(choice, alphas)))
+            grid = self._grid(choice, alphas)
+            if candidates and self.cv.alphas is None and grid is alphas and self.kind is None:
+                grid = around(best.alphas, self.chosen_alpha(best))
+            candidates.append(self._candidate(choice, cost, grid))
             best = max(candidates, key=self._merit)  # the first of equal ones
             candidates = [each if each is best else each.without_scores() for each in candidates]
             if spare is not None and best.degenerate[self.chosen_alpha(best)]:
@@ -611,11 +625,14 @@ class Search:
             return (None,)
         return (1.0, *costs_to_try(self.rows.sign, self.rows.weight, self.rows.copies))
 
+    def _follows_path(self, choice: Choice, cost: float | None) -> bool:
+        """Tell whether a fold follows a path of alphas with one solver's run each, rather than make a whole fit for each."""
+        return issubclass(choice.solver, Solver) and (cost is not None or not issubclass(choice.solver, CostMethod))
+
     def _candidate(self, choice: Choice, cost: float | None, alphas: list[float]) -> Candidate:
         """Return what the folds say of a method and a cost."""
         solver, given = choice.solver, self.cv.alphas is not None
-        along = issubclass(solver, Solver) and (cost is not None or not issubclass(solver, CostMethod))
-        stop = Event()
+        along, stop = self._follows_path(choice, cost), Event()
 
         def run(alphas: list[float], starts: list[Any]) -> list[Fold]:
             fold = self._path_fold(choice, cost, alphas, stop) if along else self._fit_fold(choice, alphas)
@@ -809,10 +826,17 @@ class Search:
         return values
 
 
+def around(alphas: list[float], k: int) -> list[float]:
+    """Return the alphas of a grid that are at most NEAR places from place k."""
+    return alphas[max(0, k - NEAR) : k + NEAR + 1]
+
+
 def further(edge: float, stronger: bool) -> list[float]:
     """Return the alphas of one decade beyond the edge of the grid, from the edge on."""
     steps = np.arange(1, DECADE + 1) / DECADE
-    return [float(f"{a:.3g}") for a in edge * 10.0 ** (steps if stronger else -steps)]
+    place = round(DECADE * math.log10(edge)) / DECADE
+    exponent = place if float(f"{10.0**place:.3g}") == edge else math.log10(edge)  # 1, 0.316, 0.1, ... stay so
+    return [float(f"{a:.3g}") for a in 10.0 ** (exponent + (steps if stronger else -steps))]
 
 
 def _is_fitted(name: str) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
@@ -194,6 +193,8 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             rows = self._cross_fitted(X, y, routed, splits, method, None if refit else model)
             if isinstance(measure, OperatingPoint) and has_guarantee(measure) and not measure.ordered:
                 training = splits[0][0]
+                from sklearn.model_selection import check_cv
+
                 folds = check_cv(self.cv if _is_count(self.cv) else DESIGN_FOLDS, y[training], classifier=True)
                 inner = [(training[a], training[b]) for a, b in folds.split(np.zeros(len(training)), y[training])]
                 design = self._cross_fitted(X, y, routed, inner, method, None)
@@ -368,6 +369,8 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _check_split_of_promise(self, measure: Measure, splits: list[tuple[AnyArray, AnyArray]]) -> None:
         """Raise unless a splitter gives one split, whose held-out rows may be a random sample."""
+        from sklearn.model_selection import StratifiedShuffleSplit
+
         other = "Pass the share of the held-out rows, cv=0.5."
         if len(splits) > 1:
             raise ValueError(

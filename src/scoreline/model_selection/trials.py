@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy import stats
-from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from scoreline.classifier import MeasureClassifier
 from scoreline.fitting.checks import check_labels
@@ -322,6 +321,8 @@ def _now() -> float:
 
 def _matrix(X: Any, truth: AnyArray, max_rows: int, rng: Any) -> tuple[Any, AnyArray, str]:
     """Return at most `max_rows` rows of X as an array that scikit-learn can split, and a sentence if that is a sample."""
+    from sklearn.model_selection import train_test_split
+
     n, limit, why = X.shape[0], max_rows, f"max_rows={max_rows} is the limit"
     if isinstance(X, Operator):  # its rows are read into memory
         fitting = max(1000, int(MOST_BYTES / max(1.0, X.row_bytes)))
@@ -341,6 +342,8 @@ def _matrix(X: Any, truth: AnyArray, max_rows: int, rng: Any) -> tuple[Any, AnyA
 
 def _split(X: Any, truth: AnyArray, share: float, rng: Any) -> Any:
     """Return a stratified split with both classes on both sides, or raise and say what to change."""
+    from sklearn.model_selection import train_test_split
+
     try:
         parts = train_test_split(X, truth, test_size=share, stratify=truth, random_state=rng)
         fits = all(part.any() and not part.all() for part in parts[2:])
@@ -394,6 +397,8 @@ class Part:
     @cached_property
     def folds(self) -> list[tuple[AnyArray, AnyArray]]:
         """Pairs of rows to train on and rows held out: five, or a single one for large data or few rows of a class."""
+        from sklearn.model_selection import StratifiedKFold
+
         few = min(np.count_nonzero(self.y), np.count_nonzero(~self.y))
         if _stored(self.X) >= MOST_FOLDED_VALUES or few < FOLDS:
             rows = _split(np.arange(len(self.y)), self.y, 0.25, self.seed)
@@ -531,6 +536,8 @@ def _seconds_per_split(trial: Trial, contenders: list[Contender], X: Any, truth:
     The time of a fit on all training rows is read off the line through the times on the samples. The faster of two fits
     counts, because the first one may include the compilation of kernels.
     """
+    from sklearn.model_selection import train_test_split
+
     single = replace(trial, alphas=[trial.grid[len(trial.grid) // 2]])
     train_rows = (1.0 - test_share) * len(truth)
     parts = []
