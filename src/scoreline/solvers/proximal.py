@@ -321,17 +321,20 @@ class _Model:
         assert matrix is not None
         if penalty.norms is None:
             return _separable_minimum(matrix, slope, penalty, alpha, w, enough)
-        with parallel.one_blas_thread():  # accelerated proximal gradients; restarted where they turn
+        # Accelerated proximal gradients, restarted where they turn. A model without curvature may have no minimum.
+        with parallel.one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             largest = float(np.linalg.eigvalsh(matrix)[-1]) * (1.0 + 1e-9)
             u, point, t = w, w, 1.0
             for _ in range(GRADIENT_STEPS):
                 gradient = slope + matrix @ (point - w)
                 new = penalty.minimum(gradient - largest * point, alpha, largest)
+                change = largest * float((new - u) @ (new - u))
+                if not math.isfinite(change):
+                    break
                 if float((point - new) @ (new - u)) > 0.0:
                     t = 1.0
                 following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
                 point = new + (t - 1.0) / following * (new - u)
-                change = largest * float((new - u) @ (new - u))
                 u, t = new, following
                 if change <= enough:
                     break
