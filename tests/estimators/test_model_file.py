@@ -39,9 +39,6 @@ PARAMETERS = {
     "precision_at_k": {"k": 12},
     "recall_at_k": {"k": 0.25},
     "partial_roc_auc": {"max_fpr": 0.4},
-    "recall_at_alarms": {"alarms": 0.3},
-    "recall_at_cost": {"cost": 0.4, "cost_fp": 2.0},
-    "savings": {"cost_fp": 2.0, "cost_fn": 3.0},
 }
 
 pytestmark = pytest.mark.filterwarnings(

@@ -249,7 +249,7 @@ def _onnx_model(onnx: Any, model: LinearModel, kind: int, columns: bool, limit: 
         [helper.make_tensor_value_info(*each) for each in inputs],
         [helper.make_tensor_value_info(*each) for each in outputs],
         constants,
-        doc_string=f"label is the second class where {compared} > {threshold!r}, the first elsewhere, and no class where valid "
+        doc_string=f"label is the second class where {compared} > {threshold!r}, the first otherwise, and no class where valid "
         "is false",
     )
     proto = _with_versions(helper, graph, any(isinstance(term, CategoryTerm) for term in terms))

@@ -182,9 +182,9 @@ def interval_band(
         successes, trials = (np.broadcast_to(each, tp.shape) for each in measure.trials(tp, fp, fn, tn))
         misses = trials - successes
         low, high = np.zeros(tp.shape), np.ones(tp.shape)
-        some, lacking = successes > 0.0, misses > 0.0
+        some, imperfect = successes > 0.0, misses > 0.0
         low[some] = betaincinv(successes[some], misses[some] + 1.0, tail)
-        high[lacking] = betaincinv(successes[lacking] + 1.0, misses[lacking], 1.0 - tail)
+        high[imperfect] = betaincinv(successes[imperfect] + 1.0, misses[imperfect], 1.0 - tail)
         return low, high
     rng = np.random.default_rng(0)
     first, second = ((rng.permutation(BAND_DRAWS) + 0.5) / BAND_DRAWS for _ in range(2))
@@ -413,8 +413,8 @@ def _area_difference(sample: _Sample) -> tuple[float, float, float, float]:
     center = fewest * difference / (fewest + ADDED)
     squares = (placed[1].within - placed[0].within) ** 2
     for side, size in zip((~sample.positive, sample.positive), sample.sizes, strict=True):
-        apart = float(np.average(squares[side], weights=None if sample.weight is None else sample.weight[side]))
-        variance += ADDED * (apart + center * center) / (size * size - ADDED * ADDED)
+        placement = float(np.average(squares[side], weights=None if sample.weight is None else sample.weight[side]))
+        variance += ADDED * (placement + center * center) / (size * size - ADDED * ADDED)
     return difference, center, variance, freedom
 
 
