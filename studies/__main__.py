@@ -77,7 +77,7 @@ def make_parser() -> Parser:
 def run(options: Any, output: Output) -> None:
     """Run a study and print what the paper says beside what was found."""
     if options.out and not Path(options.out).absolute().parent.is_dir():
-        raise ValueError(f"--out {options.out}: its folder does not exist; make it first")
+        raise ValueError(f"--out {options.out}: its folder does not exist; create it first")
     study = get_study(options.name)(Datasets(options.data), options.quick)
     out = Path(options.out) if options.out else None
     record = None if out is None else out.with_name(out.name + ".jsonl")
