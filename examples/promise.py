@@ -27,8 +27,8 @@ X, X_new, y, y_new = train_test_split(X, y, test_size=10_000, random_state=0)
 # %%
 # A model with a promise
 # ----------------------
-# Half of the rows are held out to prove the promise. ``promise_`` says what is guaranteed, and ``check_promise`` tests it on
-# labelled new rows.
+# Half of the rows are held out to prove the promise. ``promise_`` says what holds, and ``check_promise`` tests it on labelled
+# new rows.
 
 params = {"precision": PRECISION, "guarantee": 0.95}
 clf = MeasureClassifier("recall_at_precision", params, scaling="standard", random_state=0).fit(X, y)

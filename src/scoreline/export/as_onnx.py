@@ -373,8 +373,8 @@ def _convert_threshold(scope: Any, operator: Any, container: Any) -> None:
     one, axis = writer.constant("one", INT64, 1), 1
     positive = writer.node("Cast", writer.node("Gather", response, one, axis=axis), to=DOUBLE)
     valid = writer.node("Equal", positive, positive)
-    classes = tuple(each if isinstance(each, str) else int(each) for each in clf.classes_.tolist())
-    writer.label(classes, positive, valid, operator.outputs[0].full_name, clf.best_threshold_)
+    no, yes = (each if isinstance(each, str) else int(each) for each in clf.classes_.tolist())
+    writer.label((no, yes), positive, valid, operator.outputs[0].full_name, clf.best_threshold_)
     writer.node("Identity", response, output=operator.outputs[1].full_name)
 
 

@@ -182,9 +182,9 @@ def interval_band(
         successes, trials = (np.broadcast_to(each, tp.shape) for each in measure.trials(tp, fp, fn, tn))
         misses = trials - successes
         low, high = np.zeros(tp.shape), np.ones(tp.shape)
-        some, imperfect = successes > 0.0, misses > 0.0
-        low[some] = betaincinv(successes[some], misses[some] + 1.0, tail)
-        high[imperfect] = betaincinv(successes[imperfect] + 1.0, misses[imperfect], 1.0 - tail)
+        above_zero, below_one = successes > 0.0, misses > 0.0
+        low[above_zero] = betaincinv(successes[above_zero], misses[above_zero] + 1.0, tail)
+        high[below_one] = betaincinv(successes[below_one] + 1.0, misses[below_one], 1.0 - tail)
         return low, high
     rng = np.random.default_rng(0)
     first, second = ((rng.permutation(BAND_DRAWS) + 0.5) / BAND_DRAWS for _ in range(2))
@@ -246,7 +246,7 @@ def compare_scores(
     sample = _Sample(y, [a, b], sample_weight, groups)
     area = isinstance(chosen, RocAuc)
     ways = "paired DeLong" if area else "paired " + _method(chosen, sample)
-    if np.array_equal(*sample.scores):
+    if np.array_equal(sample.scores[0], sample.scores[1]):
         return Difference(0.0, 0.0, 0.0, 1.0, level, ways)
     if area:
         difference, center, variance, freedom = _area_difference(sample)
@@ -413,8 +413,8 @@ def _area_difference(sample: _Sample) -> tuple[float, float, float, float]:
     center = fewest * difference / (fewest + ADDED)
     squares = (placed[1].within - placed[0].within) ** 2
     for side, size in zip((~sample.positive, sample.positive), sample.sizes, strict=True):
-        placement = float(np.average(squares[side], weights=None if sample.weight is None else sample.weight[side]))
-        variance += ADDED * (placement + center * center) / (size * size - ADDED * ADDED)
+        square = float(np.average(squares[side], weights=None if sample.weight is None else sample.weight[side]))
+        variance += ADDED * (square + center * center) / (size * size - ADDED * ADDED)
     return difference, center, variance, freedom
 
 
@@ -512,7 +512,9 @@ def _jeffreys_draws(
     The prior is that of Jeffreys for each model. Predictions of two models are drawn together (eq. jeffreys-draws).
     """
     models = len(sample.scores)
-    kind = sum((z <= 0.0).astype(np.int64) << k for k, z in enumerate(sample.scores))
+    kind = np.zeros(len(sample.positive), dtype=np.int64)
+    for k, z in enumerate(sample.scores):
+        kind += (z <= 0.0).astype(np.int64) << k
     rng = np.random.default_rng(seed)
     drawn, mean = [], []
     for side in (sample.positive, ~sample.positive):

@@ -345,10 +345,8 @@ def _needs(measure: OperatingPoint, first: list[float] | None, rows: int, risk: 
     successes, trials, limit = measure.trials(*first)
     value = float(measure.limited(*first))
     if isinstance(measure, RecallAtPrecision) and successes == 0.0:
-        return (
-            f"None of {trials:,.0f} held-out rows above the first threshold is positive. "
-            "Lower the floor or improve the model."
-        )
+        none = f"None of {trials:,.0f} held-out rows above the first threshold is positive."
+        return f"{none} Lower the floor, or improve the model."
     if isinstance(measure, RecallAtPrecision):
         reached = float(beta.ppf(risk, successes, trials - successes + 1.0))
         words = (

@@ -434,8 +434,9 @@ def _values_at_thresholds(measure: Measure, rows: ScoredRows) -> dict[str, Float
     assert isinstance(counted, CountsBasedMeasure)
     thresholds, place = np.unique(rows.scores, return_inverse=True)
     weight = np.ones(len(place)) if rows.weight is None else rows.weight
-    at = [np.bincount(place, np.where(side, weight, 0.0)) for side in (rows.sign > 0, rows.sign < 0)]
-    (fn, tn), (tp, fp) = ([np.cumsum(each) for each in at], [each.sum() - np.cumsum(each) for each in at])
+    sides = (rows.sign > 0, rows.sign < 0)
+    fn, tn = (np.cumsum(np.bincount(place, np.where(side, weight, 0.0))).astype(np.float64) for side in sides)
+    tp, fp = fn[-1] - fn, tn[-1] - tn
     return {"thresholds": thresholds, "scores": np.asarray(counted.from_counts(tp, fp, fn, tn), dtype=np.float64)}
 
 

@@ -334,7 +334,8 @@ class ThresholdDisplay(ScoreDisplay):
         self.window = score_window(truth, z, (0.0,) if self.best is None else (0.0, self.best.threshold))
         inside = np.flatnonzero((self.thresholds > self.window[0]) & (self.thresholds < self.window[1]))
         picked = inside[thin(BAND_POINTS, self.thresholds[inside], tp[inside], fp[inside])] if len(inside) else inside
-        ends = interval_band(counted, *(c[picked] for c in counts)) if len(picked) else (np.empty(0), np.empty(0))
+        at_picked = (counts[0][picked], counts[1][picked], counts[2][picked], counts[3][picked])
+        ends = interval_band(counted, *at_picked) if len(picked) else (np.empty(0), np.empty(0))
         self.band = (self.thresholds[picked], *ends)
 
     def describe(self) -> str:
