@@ -204,15 +204,15 @@ def test_an_interrupted_fit_resumes_from_its_checkpoint(tmp_path):
 
     steps = []
     other = Checkpoint(tmp_path / "whole.npz", every=2, seconds=0)  # at each one, scores are computed afresh
-    whole = classifier(checkpoint=other, callbacks=[steps.append]).fit(X, y)
+    uninterrupted = classifier(checkpoint=other, callbacks=[steps.append]).fit(X, y)
     with pytest.raises(OSError, match="the process ends"):
         classifier(checkpoint=record, callbacks=[stop]).fit(X, y)
     assert record.path.exists()
     resumed = classifier(checkpoint=record, callbacks=[calls.append]).fit(X, y)
     assert len(calls) - 7 < len(steps), "it did not start again"
     assert not record.path.exists()
-    np.testing.assert_array_equal(resumed.coef_, whole.coef_)
-    assert resumed.lower_bound_ == whole.lower_bound_
+    np.testing.assert_array_equal(resumed.coef_, uninterrupted.coef_)
+    assert resumed.lower_bound_ == uninterrupted.lower_bound_
 
 
 def test_pairs_refuse_a_checkpoint(tmp_path):

@@ -117,7 +117,7 @@ class Backend:
         (np.add if kind == "add" else np.maximum).at(total, self.host(places), self.host(values))
         return self.array(total)
 
-    def whole_sums(self, size: int, places: DeviceArray, values: DeviceArray) -> DeviceArray:
+    def integer_sums(self, size: int, places: DeviceArray, values: DeviceArray) -> DeviceArray:
         """Return `size` sums of int64 values by their place; the same bits in any order."""
         if self.library != "cupy":
             return self.scattered("add", size, places, values)

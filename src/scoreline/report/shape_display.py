@@ -16,9 +16,9 @@ BAND_ERRORS = 2.0  # standard errors of the jackknife on either side
 class ShapeDisplay(Display):
     """What a column, or a pair of columns, adds to the score of an additive model.
 
-    Made by `from_estimator`; `plot` draws it. A column is drawn as a step function over its bins, in their order, with the
-    share of the training rows in each bin as bars and a band of two standard errors if these are known; a pair as a heat map
-    of its cells.
+    Made by `from_estimator`; `plot` draws it. A column is drawn as a step function over its bins, in their order. Bars show
+    the share of the training rows in each bin, and a band two standard errors, if these are known. A pair is drawn as a heat
+    map of its cells.
 
     Parameters
     ----------
