@@ -315,9 +315,9 @@ def join(paths):
         ("linear", ["linear"]), ("EBM", ["ebm"]), ("LightGBM", ["lightgbm"]),
         ("the better of LightGBM and XGBoost", ["lightgbm", "xgboost"]),
     ):  # fmt: skip
-        report_differences(f"auto less {title}", found, others, "roc_auc", sizes)
+        print_differences(f"auto less {title}", found, others, "roc_auc", sizes)
     for measure in MEASURES:
-        report_differences(f"{measure}: auto less LightGBM with a tuned threshold", found, ["lightgbm"], measure, sizes)
+        print_differences(f"{measure}: auto less LightGBM with a tuned threshold", found, ["lightgbm"], measure, sizes)
     ratios = [
         seconds / auto[split]
         for name in found.sets
@@ -339,7 +339,7 @@ def join(paths):
               f"{sum(share > 0.01 for share in of_bound)}, at most {max(of_bound):.0%}")  # fmt: skip
 
 
-def report_differences(title, found, others, measure, sizes):
+def print_differences(title, found, others, measure, sizes):
     """Print the mean, median and extremes of the differences of sets."""
     each = {name: found.difference(name, "auto", others, measure) for name in found.sets}
     each = {name: value for name, value in each.items() if not np.isnan(value)}

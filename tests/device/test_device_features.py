@@ -113,8 +113,8 @@ def test_the_command_line_moves_codes_to_a_device(tmp_path, monkeypatch, capsys)
 def counted(product, made):
     """Return a product that notes each call."""
 
-    def recorded(self, w):
+    def counting_product(self, w):
         made.append(self.shape)
         return product(self, w)
 
-    return recorded
+    return counting_product

@@ -21,7 +21,17 @@ from scoreline.cli.evaluate import words_of
 from scoreline.cli.output import Output, Progress, as_options, reported, writing
 from scoreline.cli.parser import UsageError, add_reading, add_training, check_measure, check_outputs, number
 from scoreline.cli.promises import print_promise
-from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
+from scoreline.cli.reading import (
+    FILE_OPTIONS,
+    classes_of,
+    is_table,
+    is_text,
+    labels_of,
+    read,
+    scaling_of,
+    two_classes,
+    width_of,
+)
 from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.io import Dataset, read_columns
 from scoreline.io.columns import listed
@@ -171,7 +181,9 @@ def run(options: Any, output: Output) -> int:
 def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
     """Train, save and evaluate, with rows here or on a cluster that were read since `begin`."""
     y = two_classes(data)
-    output.note(f"read {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features in {time.perf_counter() - begin:.1f} s")
+    if options.features == "linear" and getattr(data.X, "feature_map", None) is not None:
+        raise UsageError(f"{options.file} holds codes of additive features: add --features additive, pairs or auto")
+    output.note(f"read {data.X.shape[0]:,} rows, {width_of(data.X):,} features in {time.perf_counter() - begin:.1f} s")
     tested = test_rows(options, output, data)
     clf = _classifier(options, data)
     begin, reached = time.perf_counter(), None
@@ -230,7 +242,7 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
     output.results(
         model=str(options.out), measure=clf.measure, solver=clf.solver_, risk=clf.risk_, status=clf.status_,
         objective=clf.objective_, lower_bound=clf.lower_bound_, gap=clf.gap_, iterations=clf.n_iter_, passes=clf.n_passes_,
-        alpha=clf.alpha, seconds=seconds, rows=data.X.shape[0], features=data.X.shape[1],
+        alpha=clf.alpha, seconds=seconds, rows=data.X.shape[0], features=width_of(data.X),
     )  # fmt: skip
     if options.dask:
         output.results(bytes=clf.history_.get("bytes", [None])[-1])
@@ -509,7 +521,7 @@ def test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
     """Read the test rows before training, so that errors in them show immediately."""
     if not options.test:
         return None
-    p, classes = data.X.shape[1], classes_of(data.y)
+    p, classes = width_of(data.X), classes_of(data.y)
     given = argparse.Namespace(**vars(options))
     if not Path(options.test).is_dir():
         if given.label is None and data.encoding is not None:
@@ -529,8 +541,8 @@ def test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
             )
     labels = _in_words_of(classes, data, tested)
     tested = tested._replace(y=labels)
-    if tested.X.shape[1] != p:
-        raise ValueError(f"--test {options.test} has {tested.X.shape[1]:,} features, {options.file} has {p:,}")
+    if width_of(tested.X) != p:
+        raise ValueError(f"--test {options.test} has {width_of(tested.X):,} features, {options.file} has {p:,}")
     unknown = ~np.isin(labels, classes)
     if unknown.any() or len(np.unique(labels)) < 2:
         wrong = labels[np.argmax(unknown)].item()

@@ -85,12 +85,12 @@ class CodesDeviceOperator(DeviceOperator):
             return [np.full(size, 0.0 if largest == 0.0 else np.nan) for size in sizes]
         exponent = SUM_BITS - int(np.frexp(largest)[1]) - int(np.ceil(np.log2(n + 1.0)))
         exponent = min(exponent, 1000)  # so that the factor is finite
-        integers = xp.astype(xp.round(u * 2.0**exponent), xp.int64)
+        multiples = xp.astype(xp.round(u * 2.0**exponent), xp.int64)
         lane = self.backend.arange(n) % LANES
         found = []
         for g, size in zip(groups, sizes, strict=True):
             places = self._cells(g) * LANES + lane
-            lanes = self.backend.integer_sums(size * LANES, places, integers)
+            lanes = self.backend.integer_sums(size * LANES, places, multiples)
             found.append(xp.sum(xp.reshape(lanes, (size, LANES)), axis=1))
         sums = self._host(xp.concat(found)).astype(np.float64) * 2.0**-exponent
         return np.split(sums, np.cumsum(sizes)[:-1])
