@@ -126,7 +126,7 @@ def look_up_by_parts(
     rows in order, with a stream of memory per part, are faster. Parts and the order of their rows depend on the data only.
     """
     ramps, n, n_chunks = kernels.ramps, len(z), len(bounds) - 1
-    _, edges, spline, low, inverse, starts, _, _ = table
+    _, _, spline, low, inverse, starts, _, _ = table
     n_edges, n_buckets = len(spline), len(starts) - 1
     n_parts = min(MAX_PARTS, n_edges // EDGES_PER_PART + 1)
     group = np.uint64(max(0, (n_buckets - 1).bit_length() - GROUP_BITS))
@@ -158,18 +158,17 @@ def look_up_by_parts(
     next_place = np.ascontiguousarray(ends - counts)
     begins = np.append(next_place[0], np.uint64(n))
     spread, spread_weight = np.empty(n), None if weight is None else np.empty(n)
-    arguments = (z, sign, weight, key_sign, shift, parts, next_place.copy(), spread, spread_weight, bounds)
-    parallel.run_chunks(ramps.spread_rows, n_chunks, *arguments)
+    rows = (z, sign, weight, key_sign, shift, parts, next_place.copy())
+    parallel.run_chunks(ramps.spread_rows, n_chunks, *rows, spread, spread_weight, bounds)
 
     bins, partial = np.empty((n_edges + n_parts, 2)), np.empty((n_parts, 2))
-    arguments = (spread, spread_weight, *table, begins, edges_from, bins, partial)
-    parallel.run_chunks(ramps.look_up_parts, n_parts, *arguments)
+    parallel.run_chunks(ramps.look_up_parts, n_parts, spread, spread_weight, *table, begins, edges_from, bins, partial)
     ramps.join_bins(bins, edges_from)
     if missing.any():  # NaN has no place
         partial[0] = np.nan
     if out is not None:
-        arguments = (spread, parts, next_place, float(n_edges + 1), out, places, bounds)
-        parallel.run_chunks(ramps.collect_rows, n_chunks, *arguments)
+        found = (spread, parts, next_place, float(n_edges + 1))
+        parallel.run_chunks(ramps.collect_rows, n_chunks, *found, out, places, bounds)
     return partial, bins[: n_edges + 1]
 
 
