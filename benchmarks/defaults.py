@@ -25,6 +25,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+
 SETS = (
     "letter page-blocks0 magic04 adult-raw ijcnn1 campaign cod-rna poker satimage abalone19 yeast4 annthyroid shuttle kddcup99 "
     "w8a svmguide1 segment german.numer diabetes sonar fourclass colon-cancer pcmac reuters-mfx hiva"
@@ -34,7 +35,9 @@ DENSE_SHARE = 0.3  # of non-zero values from which on rows are stored dense
 MAX_TIME = 60.0  # seconds of one fit
 SCALINGS = (None, "auto")
 RANKINGS = ("roc_auc", "average_precision", "prbep", "partial_roc_auc", "precision_at_k", "recall_at_k")
-DEFAULT_RISKS = dict(zip(RANKINGS, ("roc_area", "roc_area", "prbep, fallback", "roc_area", "logistic", "logistic"), strict=True))
+DEFAULT_RISKS = dict(
+    zip(RANKINGS, ("roc_area", "roc_area", "prbep, fallback", "roc_area", "logistic", "logistic"), strict=True)
+)
 RISKS = {  # of rankings: the measure to fit and its risk; "auto" trains the logistic risk where that of prbep is degenerate
     "roc_area": ("roc_auc", "roc_area"),
     "prbep": ("prbep", "prbep"),

@@ -555,9 +555,10 @@ class Search:
         # is such: that takes less time than whole fits.
         queue.sort(key=lambda each: not self._follows_path(*each))
         candidates: list[Candidate] = []
+        best: Candidate | None = None
         for choice, cost in queue:  # which may grow below
             grid = self._grid(choice, alphas)
-            if candidates and self.cv.alphas is None and grid is alphas and self.kind is None:
+            if best is not None and self.cv.alphas is None and grid is alphas and self.kind is None:
                 grid = around(best.alphas, self.chosen_alpha(best))
             candidates.append(self._candidate(choice, cost, grid))
             best = max(candidates, key=self._merit)  # the first of equal ones
@@ -567,6 +568,7 @@ class Search:
                 spare = None
         if len(undefined_folds(candidates)) == len(self.splits):
             raise ValueError(f"{measure.name} is not defined on the held-out rows of any fold; use fewer folds")
+        assert best is not None
         return candidates, best
 
     def penalty_at(self, l1_ratio: float | None) -> Penalty:
