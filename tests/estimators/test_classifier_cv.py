@@ -18,7 +18,7 @@ from scoreline.measures import best_threshold, get_measure, robust_threshold
 from scoreline.measures.registry import all_measures
 from scoreline.model_selection.folds import Candidate
 from scoreline.model_selection.search import ALPHAS as ALPHAS_BY_DEFAULT
-from scoreline.model_selection.search import Search
+from scoreline.model_selection.search import Search, further
 
 ALPHAS = [1e-3, 1.0, 1e-1, 1e-2, 1e-4]
 SPLITTER = StratifiedKFold(3)
@@ -356,6 +356,38 @@ def test_the_risk_is_chosen_by_the_same_folds(measure):
     swapped = searched(X, y, measure, risk=risks[::-1])
     best = max(reversed(alone), key=lambda each: each.cv_results_["mean_test_score"].max())  # the first of equal ones
     assert (swapped.risk_, swapped.alpha_) == (best.risk_, best.alpha_)
+
+
+@for_each("measure", ["gmean", "f1", "average_precision"])
+def test_later_candidates_begin_around_the_best_alpha_so_far(measure):
+    X, y = problem(600)
+    found = MeasureClassifierCV(measure, cv=3).fit(X, y).cv_results_
+    candidates = list(dict.fromkeys(zip(found["risk"], map(str, found["cost"]), strict=True)))
+    assert len(candidates) > 1
+    rows = [
+        (found["risk"] == risk) & (found["cost"].astype(str) == cost) if cost != "nan" else found["risk"] == risk
+        for risk, cost in candidates
+    ]
+    first = found["alpha"][rows[0]]
+    assert set(ALPHAS_BY_DEFAULT) <= set(first)
+    for k, own in enumerate(rows[1:], start=1):
+        before, alphas = np.any(rows[:k], axis=0), found["alpha"][own]
+        best = found["alpha"][before][np.argmax(found["mean_test_score"][before])]
+        assert best in alphas
+        assert len(alphas) < len(first)
+        assert len(set(np.round(2 * np.log10(alphas)))) == len(alphas)  # on one grid
+
+
+@for_each(
+    ("edge", "stronger", "expected"),
+    [
+        (3.16e-4, True, [1e-3, 3.16e-3]),
+        (1e-6, False, [3.16e-7, 1e-7]),
+        (0.0123, True, [0.0389, 0.123]),
+    ],
+)
+def test_a_grid_is_widened_along_its_own_steps(edge, stronger, expected):
+    assert further(edge, stronger) == expected
 
 
 def test_risks_by_name(tmp_path):

@@ -6,8 +6,9 @@ import numpy as np
 
 from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_measures, load_model
-from scoreline.fitting.plan import Request, Shape, ThresholdRule, contenders, plan
+from scoreline.fitting.plan import Request, Shape, ThresholdRule, Training, contenders, plan
 from scoreline.measures import all_measures, get_measure
+from scoreline.report.wording import fit_facts
 from scoreline.risks.registry import all_risks
 from scoreline.solvers.registry import all_solvers
 
@@ -108,6 +109,26 @@ def test_the_plan_of_a_search_says_where_the_threshold_comes_from():
     assert searched.plan_.endswith(ThresholdRule.ALL_FOLDS.value)
     trained = MeasureClassifierCV("gmean", alphas=[1e-2, 1e-3], cv=2, threshold="train").fit(X, y)
     assert trained.plan_.endswith(ThresholdRule.TRAINING_SCORES.value)
+
+
+@for_each(
+    ("options", "expected"),
+    [
+        ({"measure": "accuracy"}, Training.DIRECT),
+        ({"measure": "accuracy", "risk": "logistic"}, Training.THRESHOLD),  # everybody trains that
+        ({"measure": "accuracy", "risk": "squared_hinge"}, Training.THRESHOLD),
+        ({"measure": "average_precision"}, Training.RANKING),
+        ({"measure": "average_precision", "risk": "average_precision"}, Training.DIRECT),
+        ({"measure": "roc_auc", "risk": "logistic"}, Training.RANKING),
+        ({"measure": "prbep"}, Training.DIRECT),
+        ({"measure": "f1"}, Training.COST_AND_THRESHOLD),
+        ({"measure": "f1", "solver": "plugin"}, Training.THRESHOLD),
+    ],
+)
+def test_the_report_says_what_the_measure_decides(options, expected):
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    clf = MeasureClassifier(**options, alpha=1e-2).fit(X, X[:, 0] + X[:, 1] ** 3 > 0.3)
+    assert f"the measure is trained by {expected.value};" in dict(fit_facts(clf))["plan"]
 
 
 @for_each(

@@ -28,6 +28,22 @@ def test_a_fit_in_memory_imports_nothing_beyond_the_core():
     assert done.stdout.strip() == "[]"
 
 
+IMPORT = """
+import sys
+import sklearn.base, sklearn.utils.validation
+before = set(sys.modules)
+from scoreline import MeasureClassifier, MeasureClassifierCV
+print(sorted({name.split(".")[0] if "sklearn" not in name else ".".join(name.split(".")[:2])
+              for name in set(sys.modules) - before} & {"numba", "llvmlite", "pandas", "matplotlib", "rich", "sklearn.ensemble",
+              "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing", "sklearn.svm"}))
+"""
+
+
+def test_the_import_loads_no_more_of_scikit_learn_than_its_base():
+    done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.fixture
 def without_distributed(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)

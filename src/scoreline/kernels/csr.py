@@ -7,7 +7,10 @@ so the test is free.
 
 import numpy as np
 
+from scoreline.kernels.prefetch import AHEAD, MOST_ENTRIES, PER_LINE, fetch_soon
 from scoreline.runtime.compile import kernel
+
+ONE = np.uint64(1)
 
 
 @kernel(reorder=True)
@@ -17,6 +20,12 @@ def gather(data, indices, indptr, lines, v, out, bounds, first, last):
         i = r
         if lines is not None:
             i = lines[r]
+            if r + AHEAD < bounds[last]:
+                ahead = lines[r + AHEAD]
+                start = np.uint64(indptr[ahead])
+                for k in range(start, min(np.uint64(indptr[ahead + ONE]), start + MOST_ENTRIES), PER_LINE):
+                    fetch_soon(data, k)
+                    fetch_soon(indices, k)
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             total += data[k] * v[indices[k]]
@@ -36,6 +45,12 @@ def scatter(data, indices, indptr, lines, u, partial, bounds, first, last):
             i = r
             if lines is not None:
                 i = lines[r]
+                if r + AHEAD < bounds[last]:
+                    ahead = lines[r + AHEAD]
+                    start = np.uint64(indptr[ahead])
+                    for k in range(start, min(np.uint64(indptr[ahead + ONE]), start + MOST_ENTRIES), PER_LINE):
+                        fetch_soon(data, k)
+                        fetch_soon(indices, k)
             for k in range(indptr[i], indptr[i + 1]):
                 acc[indices[k]] += ur * data[k]
 

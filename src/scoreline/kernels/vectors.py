@@ -10,6 +10,8 @@ from scoreline.runtime.compile import kernel
 from scoreline.runtime.parallel import even_bounds, run_chunks
 from scoreline.runtime.types import FloatArray
 
+ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(1, 5))
+
 
 def dot(x: FloatArray, y: FloatArray) -> float:
     """Return <x, y>; O(n)."""
@@ -74,13 +76,32 @@ def _combine(a, x, b, y, out, bounds, first, last):
 
 
 @kernel
+def largest_magnitude(x, start, stop):
+    """Return the largest |x[i]| in a range, 0 if it is empty: four at a time, because one maximum waits for the other."""
+    a = b = c = d = 0.0
+    in_fours = start + (stop - start) // FOUR * FOUR
+    for i in range(start, in_fours, FOUR):
+        first, second, third, fourth = abs(x[i]), abs(x[i + ONE]), abs(x[i + TWO]), abs(x[i + THREE])
+        a = first if first > a else a
+        b = second if second > b else b
+        c = third if third > c else c
+        d = fourth if fourth > d else d
+    for i in range(in_fours, stop):
+        a = max(a, abs(x[i]))
+    return max(max(a, b), max(c, d))
+
+
+@kernel
 def _max_abs(x, weight, partial, bounds, first, last):
     for c in range(first, last):
-        top = 0.0
-        for i in range(bounds[c], bounds[c + 1]):
-            if weight is None or weight[i] > 0.0:
-                top = max(top, abs(x[i]))
-        partial[c] = top
+        if weight is None:
+            partial[c] = largest_magnitude(x, bounds[c], bounds[c + 1])
+        else:
+            top = 0.0
+            for i in range(bounds[c], bounds[c + 1]):
+                if weight[i] > 0.0:
+                    top = max(top, abs(x[i]))
+            partial[c] = top
 
 
 @kernel(reorder=True)

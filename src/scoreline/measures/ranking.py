@@ -82,9 +82,9 @@ class AveragePrecision(RankingMeasure):
 
     name = "average_precision"
     summary = "average precision: mean of the precision at the rank of each positive"
-    risks = ("roc_area", "roc_area_squared", "logistic", "average_precision")
+    risks = ("logistic", "roc_area", "roc_area_squared", "average_precision")
     direct_risks = ("average_precision",)
-    contenders = ("roc_area", "logistic", "squared_hinge")
+    contenders = ("logistic", "roc_area", "squared_hinge")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return scikit-learn's average_precision_score (eq. average-precision), NaN if there is no positive."""

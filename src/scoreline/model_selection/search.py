@@ -3,7 +3,7 @@
 import logging
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import Event
 from typing import Any
@@ -73,7 +73,7 @@ FIRST_ALPHAS = (
     3 * DECADE + 1
 )  # of these; weaker penalties, which take the most passes, follow while the last alpha is the best
 ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 6 * DECADE + 1))
-NEAR = 1  # places of the grid on either side of the best alpha of the first candidate, that the others begin with
+NEAR = 1  # places of the grid on either side of the best alpha so far: what all candidates but the first begin with
 STRONGEST, WEAKEST = 1e3, 1e-9  # limits of the grid where it is widened
 PATH_DECADES = 3  # of the grid below the smallest alpha without any feature, where the penalty has such
 WITH_RATIO = ("elastic_net", "group")  # penalties with an l1_ratio
@@ -100,7 +100,7 @@ class MeasureClassifierCV(MeasureClassifier):
         The measure you report. The folds choose by it, too.
     alphas : sequence of float, default=None
         Penalty strengths to choose from; None for 13 from 1 to 1e-6. The first cost of a positive, risk and method tries all
-        of them; the others try the best one and its two neighbours. A grid is widened a decade at a time, to at most 1e3 and
+        of them; the others begin with the best one so far and its two neighbours. A grid is widened a decade at a time, to at most 1e3 and
         1e-9, while the best alpha is at its edge and the measure still grows there by more than the standard error. All try
         each number of a list of your own, which is not widened. With penalties that leave no feature in the model above some
         alpha, the grid covers three decades below that one (`alpha_max`).
@@ -558,15 +558,15 @@ class Search:
         if self.cv.solver == "auto":
             self.reason = plans[0].reason if len(plans) == 1 else "cross-validation chose it"
         queue = [(Choice(each.risk, each.solver), cost) for each in plans for cost in self._costs(each.solver)]
-        # The best alpha of the first candidate says where the others begin. It is one that follows a path of alphas, if there
-        # is such: that takes less time than whole fits.
+        # The best alpha so far says where the next candidate begins. The first one follows a path of alphas, if there is such:
+        # that takes less time than whole fits.
         queue.sort(key=lambda each: not self._follows_path(*each))
         candidates: list[Candidate] = []
         best: Candidate | None = None
         for choice, cost in queue:  # which may grow below
             grid = self._grid(choice, alphas)
             if best is not None and self.cv.alphas is None and grid is alphas and self.kind is None:
-                grid = around(best.alphas, self.chosen_alpha(best))
+                grid = around(best.alphas[self.chosen_alpha(best)], {*alphas, *best.alphas})
             candidates.append(self._candidate(choice, cost, grid))
             best = max(candidates, key=self._merit)  # the first of equal ones
             candidates = [each if each is best else each.without_scores() for each in candidates]
@@ -827,8 +827,10 @@ class Search:
         return values
 
 
-def around(alphas: list[float], k: int) -> list[float]:
-    """Return the alphas of a grid that are at most NEAR places from place k."""
+def around(alpha: float, grid: Iterable[float]) -> list[float]:
+    """Return the alphas of a grid that are at most NEAR places from one of them, from strong to weak."""
+    alphas = sorted(grid, reverse=True)
+    k = alphas.index(alpha)
     return alphas[max(0, k - NEAR) : k + NEAR + 1]
 
 

@@ -121,11 +121,14 @@ class DenseOperator(Operator):
         return RowArrays(self._flat, None, None, self._row_step, self._column_step, 0)
 
     def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
-        sums = ColumnSums(len(self._sum_bounds) - 1, self.shape[1])
-        parallel.run_chunks(
-            kernels.columns.dense_sums, len(self._sum_bounds) - 1, self._flat, self._row_step, self._column_step,
-            np.uint64(self.shape[1]), weight, *sums.arrays(), self._sum_bounds,
-        )  # fmt: skip
+        chunks, p = len(self._sum_bounds) - 1, np.uint64(self.shape[1])
+        sums = ColumnSums.zeros(chunks, self.shape[1])
+        rest = (p, weight, *sums.arrays(), self._sum_bounds)
+        if self._by_row:
+            strides = self._row_step, self._column_step
+            parallel.run_chunks(kernels.columns.dense_sums, chunks, self._flat, *strides, *rest)
+        else:
+            parallel.run_chunks(kernels.columns.dense_column_sums, chunks, self._flat, self._column_step, *rest)
         return merge(sums.parts())
 
     def inspect(self) -> tuple[int, int] | None:

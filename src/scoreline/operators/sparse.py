@@ -205,10 +205,14 @@ class CompressedOperator(Operator):
     def _stored_statistics(self, weight: FloatArray | None) -> tuple[ColumnStatistics, IntArray]:
         bounds = self._scatter_bounds
         chunks = len(bounds) - 1
-        sums = ColumnSums(chunks if self._by_row else 1, self.shape[1])
-        entries = np.zeros(sums.counts.shape, dtype=np.intp)
-        arguments = (self._data, self._indices, self._indptr, self._by_row, weight, entries, *sums.arrays(), bounds)
-        parallel.run_chunks(kernels.columns.compressed_sums, chunks, *arguments)
+        table = np.zeros((chunks if self._by_row else 1, self.shape[1], 5))
+        entries = np.zeros(table.shape[:2], dtype=np.intp)
+        arguments = (self._data, self._indices, self._indptr, weight, entries, table, bounds)
+        kernel = kernels.columns.row_sums if self._by_row else kernels.columns.stored_column_sums
+        parallel.run_chunks(kernel, chunks, *arguments)
+        sums = ColumnSums.of_table(table)
+        if self._by_row and weight is None:
+            entries = sums.counts.astype(np.intp)
         return merge(sums.parts()), entries.sum(axis=0)
 
     @property

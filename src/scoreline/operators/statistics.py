@@ -23,8 +23,20 @@ class ColumnSums:
     mean = m_a + d b / t and M = M_a + M_b + d^2 a b / t. Exact for any order of magnitude of the means.
     """
 
-    def __init__(self, chunks: int, p: int):
-        self.counts, self.shift, self.sums, self.squares, self.largest = (np.zeros((chunks, p)) for _ in range(5))
+    def __init__(
+        self, counts: FloatArray, shift: FloatArray, sums: FloatArray, squares: FloatArray, largest: FloatArray
+    ):
+        self.counts, self.shift, self.sums, self.squares, self.largest = counts, shift, sums, squares, largest
+
+    @classmethod
+    def zeros(cls, chunks: int, p: int) -> "ColumnSums":
+        """Return five arrays of zeros."""
+        return cls(*(np.zeros((chunks, p)) for _ in range(5)))
+
+    @classmethod
+    def of_table(cls, table: FloatArray) -> "ColumnSums":
+        """Return the sums of a table of chunks by columns by five."""
+        return cls(*np.moveaxis(table, 2, 0))
 
     def arrays(self) -> tuple[FloatArray, ...]:
         """Return the arrays in the order of the kernels' arguments."""
