@@ -352,7 +352,10 @@ def _separable_minimum(
     """
     u, quadratic, absolute = w.copy(), alpha * penalty.quadratic, alpha * penalty.absolute
     ends = penalty.lower, penalty.upper
-    with parallel.one_blas_thread():
+    with (
+        parallel.one_blas_thread(),
+        np.errstate(over="ignore", invalid="ignore"),
+    ):  # a model may have next to no curvature
         gradient, start = slope.copy(), penalty.value(w, alpha)
         last = start
         for _ in range(ROUNDS):
