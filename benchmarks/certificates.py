@@ -75,7 +75,7 @@ def table(rows: list[dict], *by: str) -> list[str]:
     """Return the lines of the table, one for each combination of these values, and the sums."""
     groups = defaultdict(list)
     for row in rows:
-        groups[tuple(row[name] for name in by if name in row)].append(row)
+        groups[tuple(row.get(name, "crashed") for name in by)].append(row)
     lines = [
         f"| {' | '.join(by)} | problems | violations | in exact arithmetic | converged | smallest slack | useful bounds "
         "| largest error of J |",
@@ -87,8 +87,8 @@ def table(rows: list[dict], *by: str) -> list[str]:
         useful = np.mean([row["slack"] < 0.999 for row in ran]) if ran else 0.0
         lines.append(
             f"| {' | '.join(key)} | {len(group)} | {sum(bool(row['wrong']) for row in group)} "
-            f"| {sum(row['exact'] for row in ran)} | {np.mean([row['status'] == 'converged' for row in ran]):.0%} "
-            f"| {min(slack, default=np.nan):.1e} | {useful:.0%} | {max(row['error'] for row in ran):.1e} |"
+            f"| {sum(row['exact'] for row in ran)} | {np.mean([row['status'] == 'converged' for row in ran] or [0.0]):.0%} "
+            f"| {min(slack, default=np.nan):.1e} | {useful:.0%} | {max((row['error'] for row in ran), default=0.0):.1e} |"
         )
     return lines
 

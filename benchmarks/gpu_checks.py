@@ -166,10 +166,31 @@ def fits(library: str, rng: Any, n: int = 60_000, p: int = 30) -> Iterator[tuple
             )
 
 
+PENALISED = [
+    ("roc_auc", "roc_area", {"penalty": "elastic_net", "penalty_params": {"l1_ratio": 0.8}}),
+    ("accuracy", "logistic", {"penalty": "group", "penalty_params": {"groups": [[j, j + 1] for j in range(0, 30, 2)]}}),
+    ("accuracy", "hinge", {"bounds": (0.0, None)}),
+    ("prbep", "prbep", {"bounds": {0: (None, -0.1), 1: (0.1, 0.2)}}),
+]
+
+
+def penalised(library: str, rng: Any, n: int = 60_000, p: int = 30) -> Iterator[tuple[str, float, float]]:
+    """Yield J beyond both gaps for penalties with kinks and for bounds."""
+    X = rng.standard_normal((n, p)).astype(np.float32)
+    y = np.where(X @ rng.standard_normal(p) / np.sqrt(p) + rng.standard_normal(n) > 1.0, 1, 0)
+    for measure, risk, options in PENALISED:
+        options = {"measure": measure, "risk": risk, "alpha": 0.01, "tol": 1e-3, **options}
+        what = f"{measure} by {risk}, {', '.join(sorted(set(options) & {'penalty', 'bounds'}))}"
+        a, b = (MeasureClassifier(**options).fit(rows, y) for rows in (X.astype(np.float64), sent(X, library)))
+        yield f"J of {what}: difference over gaps", abs(a.objective_ - b.objective_) / (a.gap_ + b.gap_), 1.0
+        proved, reached = max(a.lower_bound_, b.lower_bound_), min(a.objective_, b.objective_)
+        yield f"lower bound of {what} above J", max(0.0, proved - reached), 0.0
+
+
 def all_right(library: str, seed: int) -> tuple[int, list[str]]:
     """Return how many comparisons were made, and those that failed."""
     rng, count, wrong = np.random.default_rng(seed), 0, []
-    for part in (products, scores, fits):
+    for part in (products, scores, fits, penalised):
         worst: tuple[float, str] = (0.0, "")
         for what, error, limit in part(library, rng):
             count += 1

@@ -56,9 +56,7 @@ def check_penalty(name):
     X, y = rows()
     rival, alpha = RIVALS[name], 1e-2
     found = rival.fit(rival.prepare(X, y), alpha, 1e-8, "roc_auc")
-    wanted = MeasureClassifier(
-        "roc_auc", risk="logistic", alpha=alpha, tol=1e-9, fit_intercept=True, intercept_scaling=100.0, threshold="none"
-    ).fit(X, y)
+    wanted = MeasureClassifier("roc_auc", risk="logistic", alpha=alpha, tol=1e-9, threshold="none").fit(X, y)
     assert np.allclose(found.w, wanted.coef_.ravel(), rtol=2e-3, atol=2e-4), name
 
 

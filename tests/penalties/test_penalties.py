@@ -138,7 +138,12 @@ def test_registry_and_parameters():
         ({"penalty": "group"}, ["needs penalty_params", "'groups'"]),
         ({"penalty_params": {"weights": [1.0]}}, ["weights have shape (1,)", "(6,)"]),
         ({"penalty_params": {"weights": [1, 1, 1, 1, 1, -1]}}, ["at least 0", "-1.0", "feature 5"]),
-        ({"penalty_params": {"weights": [0, 1, 1, 1, 1, 1]}}, ["weight 0", "certificate", "bounds"]),
+        ({"penalty_params": {"weights": [0, 1, 1, 1, 1, 1]}}, ["column 0 has weight 0 and no bounds", "certificate"]),
+        (
+            {"penalty_params": {"weights": [1, 0, 1, 1, 1, 1]}, "bounds": (0.0, None)},
+            ["column 1 has weight 0 and no upper bound", "both finite"],
+        ),
+        ({"penalty_params": {"weights": [1, 0, 1, 1, 1, 1]}, "bounds": {1: (None, 3)}}, ["no lower bound"]),
         ({"penalty": "group", "penalty_params": {"groups": [[0, 1], [1, 2, 3, 4, 5]]}}, ["overlap", "groups[0]"]),
         ({"penalty": "group", "penalty_params": {"groups": [[0, 1], [2, 3]]}}, ["2 of 6 columns", "4, 5"]),
         ({"penalty": "group", "penalty_params": {"groups": [[0, 9]]}}, ["column 9", "0 to 5"]),

@@ -202,6 +202,16 @@ def test_a_model_without_curvature_has_a_finite_end(curvature):
     assert np.isfinite(target).all()
 
 
+def test_a_target_beyond_the_range_of_squares_is_not_taken():
+    X, y = problem()
+    J = objective(X, y, "roc_area_squared", 1e-3, GroupPenalty(GROUPS, 1.0))
+    w = np.zeros(6)
+    point = J.at(w, J.scores(w))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert module._searched(J, point, J.slope(point), np.full(6, 1e200)) is None
+
+
 def wide(seed=1, n=150, p=1400):
     rng = np.random.default_rng(seed)
     X = sp.random(n, p, density=0.03, random_state=seed, format="csr", data_rvs=rng.standard_normal)

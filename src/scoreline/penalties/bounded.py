@@ -47,9 +47,11 @@ class BoundedPenalty:
         """Check the bounds, and return the penalty for p features within them."""
         prepared = cls(penalty.terms(p, names), *checked_bounds(bounds, p, names))
         if len(prepared.free):
-            j = prepared.free[0]
+            j = int(prepared.free[0])
+            ends = np.isfinite([prepared.lower[j], prepared.upper[j]])
+            limits = "no bounds" if not ends.any() else f"no {'upper' if ends[0] else 'lower'} bound"
             raise ValueError(
-                f"column {j if names is None else str(names[j])!r} has weight 0 and no bounds: nothing limits its coefficient, "
+                f"column {j if names is None else str(names[j])!r} has weight 0 and {limits}: nothing limits its coefficient, "
                 "so no certificate exists. Give it bounds=(lower, upper), both finite, or a small weight, such as 1e-3"
             )
         return prepared
