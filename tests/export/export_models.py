@@ -38,7 +38,7 @@ def made(coef, intercept=0.0, classes=(0, 1), calibration=None, cls=MeasureClass
     clf = cls("f1")
     clf.coef_ = np.array([coef], dtype=np.float64)
     clf.intercept_, clf.classes_ = np.array([float(intercept)]), np.array(classes)
-    clf.n_features_in_ = len(coef)
+    clf.n_features_in_, clf.uses_base_scores_ = len(coef), False
     if calibration is not None:
         clf.calibration_ = np.asarray(calibration)
     vars(clf).update(attributes)

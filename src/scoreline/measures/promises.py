@@ -199,7 +199,7 @@ def check_counts(promise: Promise, tp: int, fp: int, fn: int, tn: int, level: fl
 
 
 def _p_value_of_alarms(measure: RecallAtAlarms, promise: Promise, flagged: int, rows: int) -> float:
-    """Return the chance of so many alarms in rows that are like the held-out ones (eq. next-alarms)."""
+    """Return the chance of so many alarms in rows that are like the held-out ones (eq. alarms-test)."""
     allowed = allowed_errors(measure, promise.rows, promise.level)
     if allowed < 0:  # nothing is flagged, whatever the rows
         return 1.0
