@@ -101,9 +101,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--min-share",
         type=number(least=0),
-        default=0.01,
+        default=0.005,
         metavar="SHARE",
-        help="least share of the rows in a bin (default: 0.01)",
+        help="least share of the rows in a bin (default: 0.005)",
     )
     add(
         "--edges",
@@ -147,7 +147,7 @@ def run(options: Any, output: Output) -> None:
 
 
 def search_options(rows: int) -> dict[str, Any]:
-    """Return options of the search for alpha: more folds for few rows, where the choice hangs on few of them."""
+    """Return options of the search for alpha: more folds for few rows, where the choice depends on few of them."""
     return {"cv": FOLDS_OF_FEW if rows < FEW_ROWS else FOLDS, "selection": "paired"}
 
 

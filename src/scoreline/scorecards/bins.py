@@ -9,7 +9,7 @@ from scoreline.features.bins import ColumnBins
 from scoreline.runtime.types import FloatArray, IntArray
 
 DIGIT_COST = 0.05  # of the cost of one more bin, for each digit of an edge
-MEAN_ERROR = 1e-9  # of the distance from a cut point to the mean above it, which may be the only value of its bin
+MEAN_ERROR = 1e-9  # of the distance from an edge to the mean above it, which may be the only value of its bin
 
 
 def segments(
