@@ -683,7 +683,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         pdo: float = 20.0,
         base: float = 50.0,
         max_bins: int = 15,
-        min_share: float = 0.01,
+        min_share: float = 0.005,
         edges: Mapping[Any, Any] | None = None,
         max_features: int | None = None,
         cost_fp: Any = None,
@@ -708,7 +708,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Points that double these odds. A negative number lets points rise with the positive class.
         max_bins : int, default=15
             Largest number of bins of a column, apart from those of missing and unseen values.
-        min_share : float, default=0.01
+        min_share : float, default=0.005
             Least share of the rows in a bin.
         edges : dict, default=None
             Edges of the bins of a column of numbers, by name or number: {"age": [25, 30, 35]}. Others are found.

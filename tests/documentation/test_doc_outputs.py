@@ -16,7 +16,15 @@ import pytest
 
 pytestmark = pytest.mark.slow
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("quickstart.md", "imbalanced.md", "production.md", "set_threshold.md", "does_it_pay.md", "compare.md")
+PAGES = (
+    "quickstart.md",
+    "imbalanced.md",
+    "production.md",
+    "set_threshold.md",
+    "does_it_pay.md",
+    "compare.md",
+    "scorecards.md",
+)
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

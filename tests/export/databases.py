@@ -25,12 +25,14 @@ def _create(table, columns, types):
 def run_duckdb(statement, table, columns, values, types=None):
     """Return the columns of the result by name, as `run_sql` does."""
     import duckdb
+    import pyarrow as pa
 
     with duckdb.connect(":memory:") as connection:
         connection.execute(_create(table, columns, types or ["DOUBLE"] * len(columns)))
         if values:
-            places = ", ".join("?" * len(columns))
-            connection.executemany(f"INSERT INTO {quoted(table)} VALUES ({places})", [list(row) for row in values])
+            given = pa.table([pa.array(column) for column in zip(*values, strict=True)], names=columns)
+            connection.register("given", given)  # rows inserted one by one take a thousand times longer
+            connection.execute(f"INSERT INTO {quoted(table)} SELECT * FROM given")
         cursor = connection.execute(statement)
         found = cursor.fetchall()
         return {each[0]: [row[k] for row in found] for k, each in enumerate(cursor.description)}

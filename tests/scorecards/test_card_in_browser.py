@@ -23,7 +23,7 @@ SMALLEST = (
     "Math.min(...[...document.querySelectorAll('h1, p, th, td')].map(e => parseFloat(getComputedStyle(e).fontSize)))"
 )
 # Cells whose text is wider than they are.
-CLIPPED = """
+OVERFLOWING = """
 [...document.querySelectorAll('th, td')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)
 """
 # Tables that begin in one column of the sheet and end in another.
@@ -68,13 +68,13 @@ def test_a_card_prints_on_one_sheet_that_can_be_read(browser, tmp_path, name):
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
     assert browser.value(SMALLEST) >= LEAST_LETTERS - 0.01
     assert browser.value("document.documentElement.scrollWidth") <= SHEET[0]
-    assert browser.value(CLIPPED) == []
+    assert browser.value(OVERFLOWING) == []
     assert browser.value(DIVIDED) == 0
     # SCREENSHOTS names a folder to keep the sheets in, for a look at them.
     Path(os.environ.get("SCREENSHOTS", tmp_path), f"card-{name}.pdf").write_bytes(printed)
 
 
-def test_a_long_card_has_several_sheets_rather_than_tiny_letters(browser, tmp_path):
+def test_a_card_that_is_too_long_has_several_sheets(browser, tmp_path):
     page = tmp_path / "card.html"
     long_card(60).to_html(page)
     browser.open(page, *SHEET, media="print")
@@ -89,6 +89,6 @@ def test_a_card_fits_a_screen(browser, tmp_path, width):
     long_card(10).to_html(page)
     browser.open(page, width)
     assert browser.value("document.documentElement.scrollWidth") <= width, "the page must not scroll sideways"
-    assert browser.value(CLIPPED) == []
+    assert browser.value(OVERFLOWING) == []
     assert browser.complaints() == []
     assert [url for url in browser.requests() if not url.startswith(("file:", "data:"))] == [], "nothing is loaded"

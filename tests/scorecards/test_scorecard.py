@@ -142,6 +142,18 @@ def test_bins_that_merge_nothing_have_the_optimum_of_the_model(monotone):
     assert card.loss["lower_bound"] == pytest.approx(clf.objective_, rel=1e-6)
 
 
+def test_an_effect_of_few_rows_has_bins_of_its_own():
+    """The model leaves out functions of so small a variance; bins of what is left mix these rows with others."""
+    rng = np.random.default_rng(0)
+    gain = np.where(rng.random(8000) < 0.94, 0, rng.integers(1, 101, 8000)).astype(float)
+    X = np.column_stack([gain, rng.uniform(0, 1, 8000)])
+    y = rng.random(8000) < np.where((gain > 40) & (gain <= 55), 0.95, 0.05 + 0.3 * X[:, 1])
+    card = MeasureClassifier("roc_auc", features="additive", alpha=1e-3).fit(X, y).scorecard(X, y)
+    column = next(column for column in card.columns if column.position == 0)
+    assert column.lines[0].label == "up to 0"
+    assert max(line.event_rate for line in column.lines if line.rows) > 0.9
+
+
 def test_edges_within_one_bin_of_the_model_and_beyond_all_rows():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(0, 1, 900), rng.normal(size=900)])

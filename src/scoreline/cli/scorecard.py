@@ -101,9 +101,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--min-share",
         type=number(least=0),
-        default=0.01,
+        default=0.005,
         metavar="SHARE",
-        help="least share of the rows in a bin (default: 0.01)",
+        help="least share of the rows in a bin (default: 0.005)",
     )
     add(
         "--edges",

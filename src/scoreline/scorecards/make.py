@@ -44,7 +44,7 @@ class CardOptions(NamedTuple):
     pdo: float = 20.0
     base: float = 50.0
     max_bins: int = 15
-    min_share: float = 0.01
+    min_share: float = 0.005
     edges: Mapping[Any, Any] | None = None
     max_features: int | None = None
 
@@ -114,9 +114,12 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
     codes = table_codes(table, features.columns)
     model_scores = features.of_codes(codes).matvec(clf.coef_[0])
     measure = get_measure(clf.measure, clf.measure_params)
-    used, operator = _card_features(features, clf.coef_[0], codes, rows, table, names, options)
     weight = with_cost(rows.weight, rows.sign, clf.cost_)
     labels = np.array(clf.classes_)[rows.positive.astype(np.intp)]
+    coef, detailed = clf.coef_[0], _detailed(features)
+    if detailed.n_features > features.n_features:
+        coef = refit.fit(detailed.of_codes(codes), labels, weight, cost_fp=rows.costs, cost_fn=rows.costs).coef_[0]
+    used, operator = _card_features(detailed, coef, codes, rows, table, names, options)
     path: list[dict[str, Any]] = []
     if options.max_features is not None and options.max_features < len(used):
         places, path = columns_on_path(
@@ -172,6 +175,24 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
         float(options.pdo), float(options.base), features.n_columns, measure.name, population, positives / population,
         getattr(clf, "feature_names_in_", None) is not None, loss, tuple(path), reference, clf.measure_params,
     )  # fmt: skip
+
+
+def _detailed(features: FittedFeatures) -> FittedFeatures:
+    """Return the features of a model with functions of smaller variance, down to that of one row (eq. card-detail).
+
+    The model leaves them out because they matter little for most columns. Steps that few of many rows are beyond need them.
+    """
+    groups = []
+    for j, (column, sign, counts) in enumerate(
+        zip(features.columns, features.signs, features.cell_counts(), strict=True)
+    ):
+        group = features.groups[j]
+        if column.kind == "number" and not sign:
+            total = max(float(counts.sum()), 1.0)
+            basis = rotated(column_basis(column, counts, monotone=True), counts / total, 1.0 / total)
+            group = group._replace(basis=basis) if basis.shape[1] > group.basis.shape[1] else group
+        groups.append(group)
+    return FittedFeatures("additive", features.columns, groups, features.counts, features.signs)
 
 
 def _card_features(

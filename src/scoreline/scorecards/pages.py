@@ -39,7 +39,10 @@ def html_tables(card: Scorecard) -> str:
 
 
 def _html_table(column: CardColumn) -> str:
-    head = "".join(f'<th scope="col">{text}</th>' for text in (html.escape(column.name), "Points", "Rows", "Events"))
+    """Return a table with the name of the column in its first cell, or above it where it is long."""
+    name, long = html.escape(column.name), len(column.name) > LEAST_LETTERS
+    caption = f"<caption>{name}</caption>\n" if long else ""
+    head = "".join(f'<th scope="col">{text}</th>' for text in ("Bin" if long else name, "Points", "Rows", "Events"))
     body = []
     for line in column.lines:
         kind = ' class="empty"' if line.rows == 0.0 else ""
@@ -47,7 +50,7 @@ def _html_table(column: CardColumn) -> str:
             f'<tr{kind}><th scope="row">{html.escape(line.label)}</th><td class="points">{line.points}</td>'
             f"<td>{line.share:.1%}</td><td>{_rate(line.event_rate)}</td></tr>"
         )
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(body) + "\n</tbody>\n</table>"
+    return f"<table>\n{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(body) + "\n</tbody>\n</table>"
 
 
 def _density(card: Scorecard) -> tuple[int, float]:
@@ -58,9 +61,11 @@ def _density(card: Scorecard) -> tuple[int, float]:
         letters = int(((width - COLUMN_GAP * (columns - 1)) / columns - NUMBERS_WIDTH) / LETTER_WIDTH)
         if letters < LEAST_LETTERS:
             continue
-        texts = [[column.name, *(line.label for line in column.lines)] for column in card.columns]
-        lines = sum(math.ceil(len(text) / letters) for table in texts for text in table)
-        needed = LINE_HEIGHT * lines + SPACE_BETWEEN_TABLES * len(texts)
+        lines = sum(
+            1 + (len(column.name) > LEAST_LETTERS) + sum(math.ceil(len(line.label) / letters) for line in column.lines)
+            for column in card.columns
+        )
+        needed = LINE_HEIGHT * lines + SPACE_BETWEEN_TABLES * len(card.columns)
         if needed <= FULL_SHARE * columns * (height - LINE_HEIGHT * head):
             return columns, size
     return 2, SIZES[0]
