@@ -187,10 +187,35 @@ def penalised(library: str, rng: Any, n: int = 60_000, p: int = 30) -> Iterator[
         yield f"lower bound of {what} above J", max(0.0, proved - reached), 0.0
 
 
+def losses(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
+    """Yield errors of value and gradient of `torch_loss` on CUDA tensors, which PyTorch only has."""
+    if library != "torch":
+        return
+    import torch
+
+    from scoreline.objectives import torch_loss
+
+    n = 20_011
+    labels = torch.from_numpy(rng.random(n) < 0.1)
+    weight = torch.from_numpy(rng.integers(1, 4, n).astype(float))
+    z = torch.from_numpy(rng.standard_normal(n) + labels.numpy())
+    for measure in ("roc_auc", "partial_roc_auc", "average_precision", "prbep", "f1"):
+        for memory in (0, 100):
+            found = []
+            for device in ("cpu", DEVICE):
+                loss, scores = torch_loss(measure, memory=memory).to(device), z.to(device).requires_grad_()
+                loss(scores.flip(0).detach(), labels.flip(0).to(device))  # fills the memory
+                value = loss(scores, labels.to(device), weight.to(device))
+                value.backward()
+                found.append((float(value.detach()), scores.grad.cpu().numpy()))
+            for what, one, other in zip(("value", "gradient"), *found, strict=True):
+                yield f"torch_loss {measure} memory {memory}, {what}", difference(other, one), 1e-9
+
+
 def all_right(library: str, seed: int) -> tuple[int, list[str]]:
     """Return how many comparisons were made, and those that failed."""
     rng, count, wrong = np.random.default_rng(seed), 0, []
-    for part in (products, scores, fits, penalised):
+    for part in (products, scores, fits, penalised, losses):
         worst: tuple[float, str] = (0.0, "")
         for what, error, limit in part(library, rng):
             count += 1

@@ -44,7 +44,7 @@ def loss_of(name):
 
         def margin_ranking(scores, labels):
             above, below = torch.broadcast_tensors(scores[labels > 0][:, None], scores[labels == 0][None, :])
-            return ranking(above, below, torch.ones(()))
+            return ranking(above, below, torch.ones((1, 1)))
 
         return margin_ranking
     from libauc import losses

@@ -88,8 +88,9 @@ class _Value(torch.autograd.Function):
         prepared, scores = _prepared(surrogate, known, sign, weight)
         found = prepared.evaluate(scores)
         grad = torch.as_tensor(getattr(found.grad, "array", found.grad), device=z.device)
-        factor = _class_factors(sign, weight, len(z))
-        ctx.save_for_backward(z, known, sign, weight, grad[: len(z)] * factor, factor)
+        factor = _class_factors(sign, weight, len(z)) if len(z) < len(known) else None
+        grad = grad if factor is None else grad[: len(z)] * factor
+        ctx.save_for_backward(z, known, sign, weight, grad, factor)
         ctx.surrogate, ctx.cost = surrogate, found.cost
         return torch.tensor(found.value, dtype=torch.promote_types(z.dtype, torch.float32), device=z.device)
 
@@ -112,7 +113,7 @@ class _Gradient(torch.autograd.Function):
         sign: Tensor,
         weight: Tensor | None,
         grad: Tensor,
-        factor: Tensor,
+        factor: Tensor | None,
         cost: float,
     ) -> Tensor:
         ctx.save_for_backward(known, sign, weight, factor)
@@ -123,7 +124,7 @@ class _Gradient(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:
         known, sign, weight, factor = ctx.saved_tensors
         rest = torch.zeros(len(known) - len(upstream), dtype=torch.float64, device=upstream.device)
-        direction = torch.cat([(factor * upstream), rest])
+        direction = torch.cat([upstream if factor is None else factor * upstream, rest])
         product = hessian_product(ctx.surrogate, known, sign, weight, ctx.cost, direction)[: len(upstream)]
         return product.to(ctx.dtype), None, None, None, None, None, None, None
 
@@ -191,8 +192,6 @@ def on_device(surrogate: Surrogate, z: Tensor, sign: Tensor, weight: Tensor | No
 def _class_factors(sign: Tensor, weight: Tensor | None, batch: int) -> Tensor:
     """Return for each row of the batch the weight of its class in batch and memory over that in the batch."""
     factor = torch.ones(batch, dtype=torch.float64, device=sign.device)
-    if batch == len(sign):
-        return factor
     s = torch.ones(len(sign), dtype=torch.float64, device=sign.device) if weight is None else weight
     for side in (1, -1):
         rows = sign == side
@@ -224,5 +223,5 @@ def _signs(labels: Tensor) -> Tensor:
 
 
 def _both_classes(sign: Tensor, weight: Tensor | None) -> bool:
-    s = torch.ones(len(sign), dtype=torch.float64, device=sign.device) if weight is None else weight
-    return bool((s * (sign > 0)).any()) and bool((s * (sign < 0)).any())
+    counted = sign if weight is None else sign[weight != 0.0]
+    return bool((counted > 0).any()) and bool((counted < 0).any())
