@@ -100,10 +100,10 @@ class MeasureClassifierCV(MeasureClassifier):
         The measure you report. The folds choose by it, too.
     alphas : sequence of float, default=None
         Penalty strengths to choose from; None for 13 from 1 to 1e-6. The first cost of a positive, risk and method tries all
-        of them; the others begin with the best one so far and its two neighbours. A grid is widened a decade at a time, to at most 1e3 and
-        1e-9, while the best alpha is at its edge and the measure still grows there by more than the standard error. All try
-        each number of a list of your own, which is not widened. With penalties that leave no feature in the model above some
-        alpha, the grid covers three decades below that one (`alpha_max`).
+        of them; the others begin with the best one so far and its two neighbours. A grid is widened a decade at a time, to at
+        most 1e3 and 1e-9, while the best alpha is at its edge and the measure still grows there by more than the standard
+        error. All try each number of a list of your own, which is not widened. With penalties that leave no feature in the
+        model above some alpha, the grid covers three decades below that one (`alpha_max`).
     l1_ratios : sequence of float, default=None
         Values of `l1_ratio` to choose from, for penalty="elastic_net" and "group"; None for that of `penalty_params`. Pass
         two or three, such as [0.5, 0.9, 1.0], if you do not know how sparse the model should be.
