@@ -12,7 +12,7 @@ help:
 	@echo "make demo       does direct training pay? a table, a verdict and a page on two data sets (under 3 minutes)"
 	@echo "make test       every public behaviour once (3 minutes on two cores)"
 	@echo "make test-all   all tests: every combination, clusters, processes, signals, packaging"
-	@echo "make test-extras  objectives with CatBoost and PyTorch, which it installs (TORCH=torch==2.13.0)"
+	@echo "make test-extras  objectives with CatBoost and PyTorch, and benchopt; it installs them (TORCH=torch==2.13.0)"
 	@echo "make soak       all tests with many random examples, fuzzing, busy and emulated processors (hours)"
 	@echo "make test-oldest  the quick tests with the oldest versions of the dependencies"
 	@echo "make test-cpus  the quick tests as other processors run them (CPUS=\"generic haswell\", TESTS=tests/solvers)"
@@ -66,15 +66,16 @@ test: $(VENV)/core $(VENV)/test
 test-all: $(VENV)/core $(VENV)/test
 	@SCORELINE_TIER=all $(BIN)/python -m pytest -n 2 --dist worksteal
 
-# Both are large: 1.2 GB in .venv. They come last, because tests of devices also run on PyTorch where it is installed.
+# CatBoost and PyTorch are large: 1.2 GB in .venv. They come last, because tests of devices also run on PyTorch if it is there.
 TORCH ?= torch>=2.13,<2.14
 $(VENV)/extras: $(VENV)/core $(VENV)/test
-	@echo "installing CatBoost and PyTorch into $(VENV) ..."
-	@$(PIP) "catboost>=1.2.10" "$(TORCH)"
+	@echo "installing CatBoost, PyTorch and benchopt into $(VENV) ..."
+	@$(PIP) "catboost>=1.2.10" "benchopt>=1.10" "$(TORCH)"
 	@touch $@
 
 test-extras: $(VENV)/extras
-	@SCORELINE_TIER=all $(BIN)/python -m pytest -n 2 --dist worksteal tests/objectives tests/documentation/test_doc_blocks.py
+	@SCORELINE_TIER=all $(BIN)/python -m pytest -n 2 --dist worksteal tests/objectives tests/documentation/test_doc_blocks.py \
+	  tests/benchmarks/test_benchopt.py
 
 soak: fuzz soak-tests
 	@$(MAKE) test-busy test-cpus

@@ -29,8 +29,16 @@ ROOT = Path(__file__).parents[1]
 ATTRIBUTES = (
     "coef_", "intercept_", "trained_intercept_", "n_passes_", "n_iter_", "status_", "solver_", "risk_", "objective_",
     "lower_bound_", "gap_", "cost_", "rejected_", "levels_", "level_bound_", "calibration_", "calibration_range_",
-    "calibration_gain_", "moments_report_", "threshold_rank_error_", "classes_", "alpha_", "best_score_", "best_index_",
+    "calibration_gain_", "moments_report_", "promise_", "l1_ratio_", "threshold_rank_error_", "classes_", "alpha_",
+    "best_score_", "best_index_",
 )  # fmt: skip
+PENALTIES = {
+    "elastic_net": {},
+    "elastic_net lasso": {"penalty_params": {"l1_ratio": 1.0}},
+    "group": {"penalty_params": {"groups": [[0, 1], [2], [3, 4]]}},
+    "l2 weights": {"penalty_params": {"weights": [1.0, 0.5, 2.0, 1.0, 1.0]}},
+    "l2 bounds": {"bounds": (0.0, 0.5)},
+}
 
 
 def table(n=160, p=5, seed=0):
@@ -106,6 +114,7 @@ def cases():
         yield f"auto {measure} weighted", fit(sample_weight=weight, measure=measure, scaling="standard")
     few = {"roc_auc": {}, "f1": {}, "accuracy": {}, "prbep": {}}
     X32, sparse = X.astype(np.float32), sp.csr_array(X)
+    gaps = np.where(np.random.default_rng(5).random(X.shape) < 0.1, np.nan, X)
     for measure in few:
         yield f"float32 {measure}", fit(X32, measure=measure)
         yield f"csr {measure}", fit(sparse, measure=measure)
@@ -141,6 +150,29 @@ def cases():
         yield f"more rows {measure}", fit(*table(1200, 5, 3), measure=measure)
         yield f"more features {measure}", fit(*table(90, 40, 4), measure=measure, probability=True)
         yield f"time {measure}", fit(measure=measure, max_iter=1)
+        for penalty, params in PENALTIES.items():
+            yield f"{penalty} {measure}", fit(measure=measure, penalty=penalty.split()[0], **params)
+        for features in ("additive", "pairs"):
+            yield f"{features} {measure}", fit(gaps, measure=measure, features=features, alpha=0.1)
+        yield f"monotone {measure}", fit(gaps, measure=measure, features="additive", monotone={0: 1, 1: -1}, alpha=0.1)
+        yield f"CV elastic net {measure}", fit(kind=MeasureClassifierCV, measure=measure, penalty="elastic_net", cv=3)
+        yield f"CV features {measure}", fit(kind=MeasureClassifierCV, measure=measure, features="auto", cv=3)
+        yield (
+            f"base scores {measure}",
+            lambda measure=measure: MeasureClassifier(measure, alpha=1e-2).fit(X, y, base_scores=X[:, 1]),
+        )
+    many = table(1500, 5, 6)
+    for measure, target in (
+        ("recall_at_precision", "precision"),
+        ("precision_at_recall", "recall"),
+        ("tpr_at_fpr", "fpr"),
+    ):
+        promised = {target: 0.5, "guarantee": 0.8}
+        yield f"guarantee {measure}", fit(*many, measure=measure, measure_params=promised)
+    yield (
+        "costs",
+        lambda: MeasureClassifier("savings", alpha=1e-2).fit(X, y, cost_fp=1.0 + np.abs(X[:, 0]), cost_fn=4.0),
+    )
     for solver in ("spade", "stamp"):
         for rule in ("auto", "holdout", "none"):
             yield (
@@ -241,6 +273,9 @@ COMMANDS = (
     "train small.csv --label y --test small.csv --measure average_precision --out t.npz --early-stopping 0.2",
     "export p.npz --to json", "export m.npz --to sql --table t",
     "compare small.csv --label y --measure f1 --splits 2 --quiet",
+    "train small.csv --label y --measure roc_auc --features additive --alpha 0.1 --out b.npz",
+    "train small.csv --label y --measure roc_auc --penalty elastic_net --sign a:+ --alpha 0.01 --out l.npz",
+    "scorecard small.csv --label y --monotone a:+ --alpha 0.1 --out card.md", "monitor m.npz small.csv",
     "train missing.csv", "train small.csv --label nothing", "train small.csv --label y --measure f2",
 )  # fmt: skip
 

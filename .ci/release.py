@@ -4,8 +4,8 @@
     python .ci/release.py --tag v0.2.0
 
 It sets the version and the dates, runs the checks, commits, and makes a signed tag. Nothing leaves this machine: the last
-line is the command that pushes, and the pushed tag starts `.github/workflows/release.yml`, which publishes. If a check
-fails, nothing is committed and the files are as before. `--tag` only compares a tag with the version of the package.
+line is the command that pushes, and the pushed tag starts `.github/workflows/release.yml`, which publishes. If a check or
+the signature fails, nothing is committed and the files are as before. `--tag` only compares a tag with the version.
 """
 
 import argparse
@@ -92,6 +92,7 @@ def release(version, checks, sign):
         raise ValueError(f"VERSION must look like 0.2.0 or 0.2.0rc1, got {version!r}")
     check_clone(version)
     renewed = renewed_files(version, datetime.date.today().isoformat())
+    before = git("rev-parse", "HEAD")
     for name, text in renewed.items():
         (ROOT / name).write_text(text, encoding="utf-8")
     try:
@@ -99,10 +100,11 @@ def release(version, checks, sign):
             print(f"make {check} ...", flush=True)
             subprocess.run(["make", check], cwd=ROOT, check=True)
         git("commit", "--message", f"Release {version}", *renewed)
+        git("tag", "--sign" if sign else "--annotate", f"v{version}", "--message", f"scoreline {version}")
     except BaseException:
+        git("reset", "--quiet", before)
         git("checkout", "--", *renewed)
         raise
-    git("tag", "--sign" if sign else "--annotate", f"v{version}", "--message", f"scoreline {version}")
     print(f"scoreline {version} is committed and tagged. To publish it:\n\n  git push origin main v{version}")
 
 

@@ -109,8 +109,8 @@ def summary(report, times):
                 before = those["Hessian"]  # it replaces the last rung
             if before is not None:
                 factor = mean(np.array(before) / np.array(seconds))
-                whole = mean(np.array(those["paper"]) / np.array(seconds))
-                note = f"{whole:.2f} from the start of the ladder, {len(seconds)} cells"
+                speedup = mean(np.array(those["paper"]) / np.array(seconds))
+                note = f"{speedup:.2f} from the start of the ladder, {len(seconds)} cells"
                 report.add(f"to {100 * level:g} %: {side}", factor, "x", "", note)
             before = seconds
 

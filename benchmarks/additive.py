@@ -4,6 +4,7 @@
         [--what ours,trees,ebm] [--limit 540] [--out FILE.jsonl]
     python benchmarks/additive.py --join FILE.jsonl [FILE.jsonl ...]
     python benchmarks/additive.py --passes
+    python benchmarks/additive.py --bases [--sets ...] [--splits 2]
     python benchmarks/additive.py --large [--threads 2] [--rows 1000000] [--columns 50]
 
 For every data set: at most ROWS rows, stratified splits with 30 % test rows. A cell is what is trained on a split:
@@ -20,6 +21,9 @@ Cells are worked on split by split in the order of `--what`, those of EBM last, 
 After `--limit` seconds all of them are stopped. Each finished cell adds its lines to the output file, which is read again so
 that a run can be continued. Rivals that are not installed are left out. `cpu` are the seconds of the processor, which other
 work on the machine changes less than `seconds`.
+
+`--bases` compares the basis of numeric columns with all directions of it, and with steps without the linear function. Each
+has its own search over alpha.
 
 `--large` is the whole path of alphas of an additive model of a table that is made, its bins included, against 500 rounds of
 LightGBM, on the same threads. Run it with `taskset` on as many cores.
@@ -43,6 +47,7 @@ SETS = (
     "shuttle abalone19 letter poker cover-4v2 yeast4 svmguide1 diabetes german.numer"
 ).split()
 MEASURES = ("f1", "average_precision", "min_tpr_tnr")
+BASES_SETS = ("diabetes", "german.numer", "page-blocks0", "annthyroid", "satimage", "magic04")
 WHAT = ("ours", "trees", "ebm", *MEASURES)
 ROUNDS, PATIENCE, RATE = 2000, 50, 0.05
 METHODS = ("linear", "additive", "pairs", "auto", "lightgbm", "xgboost", "ebm")
@@ -68,6 +73,11 @@ def gap_share(clf):
     return clf.gap_ / max(clf.lower_bound_, 1e-3)
 
 
+def proof(clf):
+    """Return what is proved of a fit, as facts."""
+    return {"gap": gap_share(clf), "lower_bound": clf.lower_bound_}
+
+
 class Stopwatch:
     """Seconds since it was made: `seconds` on the clock, `cpu` of the processor."""
 
@@ -87,11 +97,11 @@ def ours(X, y, X_test):
 
     watch = Stopwatch()
     clf = MeasureClassifierCV("roc_auc", scaling="standard", cv=3).fit(X, y)
-    facts = {**watch(), "alpha": clf.alpha_, "gap": gap_share(clf)}
+    facts = {**watch(), "alpha": clf.alpha_, **proof(clf)}
     yield "linear", clf.decision_function(X_test), facts
     watch = Stopwatch()
     auto = MeasureClassifierCV("roc_auc", features="auto", cv=3).fit(X, y)
-    facts = {**watch(), "alpha": auto.alpha_, "features": auto.features_, "gap": gap_share(auto)}
+    facts = {**watch(), "alpha": auto.alpha_, "features": auto.features_, **proof(auto)}
     yield "auto", auto.decision_function(X_test), facts
     table = auto.cv_results_
     for kind in ("additive", "pairs"):
@@ -99,7 +109,7 @@ def ours(X, y, X_test):
         own = np.flatnonzero(table["features"] == kind)
         alpha = float(table["alpha"][own[np.argmax(table["mean_test_score"][own])]])
         clf = MeasureClassifier("roc_auc", features=kind, alpha=alpha).fit(X, y)
-        facts = {**watch(), "alpha": alpha, "gap": gap_share(clf), "pairs": len(clf.feature_map_.pairs)}
+        facts = {**watch(), "alpha": alpha, **proof(clf), "pairs": len(clf.feature_map_.pairs)}
         yield kind, clf.decision_function(X_test), facts
 
 
@@ -305,9 +315,9 @@ def join(paths):
         ("linear", ["linear"]), ("EBM", ["ebm"]), ("LightGBM", ["lightgbm"]),
         ("the better of LightGBM and XGBoost", ["lightgbm", "xgboost"]),
     ):  # fmt: skip
-        told(f"auto less {title}", found, others, "roc_auc", sizes)
+        print_differences(f"auto less {title}", found, others, "roc_auc", sizes)
     for measure in MEASURES:
-        told(f"{measure}: auto less LightGBM with a tuned threshold", found, ["lightgbm"], measure, sizes)
+        print_differences(f"{measure}: auto less LightGBM with a tuned threshold", found, ["lightgbm"], measure, sizes)
     ratios = [
         seconds / auto[split]
         for name in found.sets
@@ -321,9 +331,15 @@ def join(paths):
     gaps = [r["gap"] for r in found.rows if "gap" in r]
     if gaps:
         print(f"- largest duality gap of {len(gaps)} fits, relative to what tol is relative to: {max(gaps):.4f}")
+    small = [r for r in found.rows if r.get("lower_bound", 1.0) < 1e-3]
+    of_bound = [r["gap"] * 1e-3 / max(r["lower_bound"], 1e-300) for r in small]
+    if small:
+        print(f"- lower bound below J(0) / 1000, which tol is relative to there: {len(small)} fits on "
+              f"{', '.join(sorted({r['set'] for r in small}))}; of their own bound the gap is more than 1 % in "
+              f"{sum(share > 0.01 for share in of_bound)}, at most {max(of_bound):.0%}")  # fmt: skip
 
 
-def told(title, found, others, measure, sizes):
+def print_differences(title, found, others, measure, sizes):
     """Print the mean, median and extremes of the differences of sets."""
     each = {name: found.difference(name, "auto", others, measure) for name in found.sets}
     each = {name: value for name, value in each.items() if not np.isnan(value)}
@@ -358,6 +374,39 @@ def passes():
                 f"median {1e3 * timing.median:.1f} ms"
             )
         print(f"bytes per value: {codes.packed.codes.nbytes / (n * p):.2f}")
+
+
+def bases(options):
+    """Print the test AUC of additive models and their features per column, for several bases of numeric columns."""
+    from functools import partial
+
+    from sklearn.model_selection import train_test_split
+
+    from scoreline import MeasureClassifierCV
+    from scoreline.features import basis
+
+    warnings.simplefilter("ignore")
+    used = basis.rotated
+    changes = {
+        "in use": {}, "all directions": {"rotated": partial(used, least=1e-12)}, "steps only": {"LINEAR_WEIGHT": 0.0},
+    }  # fmt: skip
+    names = options.sets.split(",") if options.sets else BASES_SETS
+    print(f"| set | {' | '.join(changes)} | features per column |")
+    print("|" + " --- |" * (len(changes) + 2))
+    for name in names:
+        X, y = load(name, options.rows)
+        values, sizes = {each: [] for each in changes}, {}
+        for split in range(options.splits):
+            X_fit, X_test, y_fit, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
+            for each, change in changes.items():
+                before = {key: getattr(basis, key) for key in change}
+                vars(basis).update(change)
+                clf = MeasureClassifierCV("roc_auc", features="additive", cv=3).fit(X_fit, y_fit)
+                vars(basis).update(before)
+                values[each].append(clf.score(X_test, y_test))
+                sizes[each] = clf.feature_map_.n_features / X.shape[1]
+        cells = " | ".join(f"{np.mean(found):.4f}" for found in values.values())
+        say(f"| {name} | {cells} | {', '.join(f'{size:.0f}' for size in sizes.values())} |")
 
 
 def large_table(n, p, rng):
@@ -432,9 +481,13 @@ if __name__ == "__main__":
     parser.add_argument("--join", nargs="+")
     parser.add_argument("--passes", action="store_true")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--bases", action="store_true")
     given = parser.parse_args()
     if given.passes:
         passes()
+    elif given.bases:
+        given.rows = given.rows or 20_000
+        bases(given)
     elif given.large:
         large(given)
     elif given.join:

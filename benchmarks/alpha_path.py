@@ -1,4 +1,4 @@
-"""MeasureClassifierCV beside GridSearchCV over the same estimator: passes, seconds, the choice, and memory.
+"""MeasureClassifierCV compared with GridSearchCV over the same estimator: passes, seconds, the choice, and memory.
 
     python benchmarks/alpha_path.py [--sets census-income a9a] [--alphas 20] [--folds 5] [--measures roc_auc] [--jobs 2]
 
@@ -92,8 +92,8 @@ def run(report: Report, name: str, measure: str, alphas: Any, folds: int, jobs: 
         f"{theirs.max():.5f}; largest difference of a mean {np.abs(means - theirs).max():.1e}"
     )
     vectors = (memory.beyond - single.beyond) / (8.0 * X.shape[0])
-    kept = f"{len(alphas)} are left-out scores"
-    report.say(f"{what}: memory beyond X and that of one fit: {vectors:.1f} vectors of n ({kept})")
+    scores_note = f"{len(alphas)} are leave-one-out scores"
+    report.say(f"{what}: memory beyond X and that of one fit: {vectors:.1f} vectors of n ({scores_note})")
 
 
 def main() -> None:

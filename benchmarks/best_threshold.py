@@ -1,4 +1,4 @@
-"""The exact cut over ten million scores against one np.argsort of them."""
+"""The exact threshold of ten million scores against one np.argsort of them."""
 
 import sys
 

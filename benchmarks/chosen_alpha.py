@@ -1,4 +1,4 @@
-"""MeasureClassifierCV beside LogisticRegressionCV and GridSearchCV(LinearSVC): the measure on test rows of what each chooses.
+"""MeasureClassifierCV compared with LogisticRegressionCV and GridSearchCV(LinearSVC): the test measure of what each chooses.
 
 For every data set at most ROWS stratified rows, SPLITS stratified splits (30 % test), features divided by their largest
 magnitude. All sides have the same strengths (alpha = 1 / (n C)), the same five folds, and choose by the measure itself. Prints
@@ -35,10 +35,10 @@ def models(measure, n, split):
 
     cv = StratifiedKFold(FOLDS, shuffle=True, random_state=split)
     own = n * (FOLDS - 1) // FOLDS  # rows of a fold's fit, where C is chosen
-    # The rivals hardly penalise their intercept: a constant feature of 100 does neither.
+    # No intercept has a penalty: that of LinearSVC next to none, by a constant feature of 100.
     return {
         "scoreline": MeasureClassifierCV(
-            measure, alphas=[1.0 / (own * C) for C in CS], cv=cv, intercept_scaling=100.0, random_state=0, n_jobs=1
+            measure, alphas=[1.0 / (own * C) for C in CS], cv=cv, random_state=0, n_jobs=1
         ),
         "logistic": LogisticRegressionCV(
             Cs=CS, cv=cv, scoring=scorer(measure), max_iter=300, use_legacy_attributes=False, l1_ratios=(0.0,)
@@ -107,7 +107,7 @@ def summarise(results):
             print(
                 f"  over {rival:<9} mean {d.mean():+.4f}, 95 % interval [{low:+.4f}, {high:+.4f}], lower end at least -0.005: "
                 f"{'yes' if low >= -0.005 else 'NO'}; better by more than 0.002 on {int((d > 0.002).sum())} sets, worse on "
-                f"{int((d < -0.002).sum())}; {ratio:.1f} times as fast"
+                f"{int((d < -0.002).sum())}; {ratio:.1f} times the speed"
             )
 
 

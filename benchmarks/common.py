@@ -1,4 +1,4 @@
-"""What all benchmarks share: interleaved timing, a report of figures beside targets, Python in a child process."""
+"""What all benchmarks share: interleaved timing, a report of figures compared with targets, Python in a child process."""
 
 import datetime
 import json
@@ -163,7 +163,7 @@ class Neighbours:
 
 
 def write(head: dict[str, str], reports: list[Report], out: Path = OUTPUT / "results.json") -> None:
-    """Write the results as JSON to `out` and as Markdown beside it."""
+    """Write the results as JSON to `out` and as Markdown next to it."""
     out.parent.mkdir(exist_ok=True)
     results = {r.name: {"title": r.title, "rows": r.rows} | ({"data": r.data} if r.data else {}) for r in reports}
     out.write_text(json.dumps({"header": head, "results": results}, indent=1) + "\n")
@@ -210,8 +210,8 @@ def standalone(*modules: Any, out: Path = OUTPUT / "results.json") -> None:
         report.say(f"took {time.perf_counter() - start:.0f} s")
         cores = neighbours.cores()
         if cores is not None:
-            doubt = ": do not trust the times" if cores > 0.1 else ""
-            report.say(f"meanwhile other processes kept {cores:.2f} of {os.cpu_count()} cores busy{doubt}")
+            advice = ": do not trust the times" if cores > 0.1 else ""
+            report.say(f"meanwhile other processes kept {cores:.2f} of {os.cpu_count()} cores busy{advice}")
         reports.append(report)
         write(head, reports, out)  # after each, so that an interrupted run leaves what it has
     if failed:

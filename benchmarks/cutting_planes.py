@@ -166,7 +166,7 @@ def f1(report, cap, long):
     np.testing.assert_allclose(F1Table(y)(z)[0], ContingencyRisk("f1").prepare(y).value(z), rtol=1e-12)  # the same risk
     rival = importlib.util.find_spec("clarabel") is not None
     if not rival:
-        report.say("f1: clarabel is MISSING (pip install clarabel): no plain bundle method beside ours")
+        report.say("f1: clarabel is MISSING (pip install clarabel): no plain bundle method to compare with")
     for alpha in (1e-2, 1e-4):
         best, notes = {}, {}
         for solver in (BundleOcasSolver, BundleSolver):
@@ -175,7 +175,7 @@ def f1(report, cap, long):
         for name, taken in best.items():
             report.add(f"F1 {alpha:g}, {name} to a gap of {GAP:g}", taken, "s", "", notes[name])
         if rival:
-            beside_plain(report, X, y, alpha, cap, best)
+            compare_with_plain(report, X, y, alpha, cap, best)
         note = (
             f"QUOTED, not run here: C = {1 / (100 * alpha):g}, -e 0.1, with file reading; another machine, rows unknown"
         )
@@ -191,7 +191,7 @@ def f1(report, cap, long):
     )
 
 
-def beside_plain(report, X, y, alpha, cap, best):
+def compare_with_plain(report, X, y, alpha, cap, best):
     """Time the plain bundle method, and divide by ours."""
     time.sleep(SPIN)
     runs = [plain_bundle(X, y, alpha, GAP, cap)]

@@ -1,11 +1,11 @@
-"""Part "default" of benchmarks/cutting_planes.py: does the risk or solver made for a measure pay, beside what "auto" takes?
+"""Part "default" of benchmarks/cutting_planes.py: does the risk or solver made for a measure pay, compared with "auto"?
 
 For each data set and split: 70 % of the rows (at most --rows) are trained on; tested is on NAME.t where there is one, else on
 the other 30 %. alpha is chosen for each side from the same three values, by the measure on a quarter of the training rows,
 then the side is fitted to all of them. Everything else is the package's default, with scaling="maxabs" and a limit of seconds.
-Differences are to the first side, what "auto" takes (for F1 and Jaccard with fewer than 100 rows a feature), on test rows,
+Differences are to the first side, what "auto" takes (for F1 and Jaccard with fewer than 100 rows per feature), on test rows,
 with the standard error over splits. Two sides are there to tell what a difference is due to: the logistic risk for measures of
-rankings, and for F1 a cut on held-out rows.
+rankings, and for F1 a threshold on held-out rows.
 """
 
 import json
@@ -43,7 +43,7 @@ def add_options(parser):
     parser.add_argument("--splits", type=int, default=3, help="default: splits of every set")
     parser.add_argument("--rows", type=int, default=50_000, help="default: training rows at most")
     parser.add_argument("--fit-cap", type=float, default=60.0, help="default: seconds a fit at most")
-    parser.add_argument("--resume", action="store_true", help="default: keep what the file beside --out has")
+    parser.add_argument("--resume", action="store_true", help="default: keep what the file next to --out has")
 
 
 def compile_kernels():
@@ -175,12 +175,12 @@ def alphas(runs, side):
 
 def remarks(runs, auto, own):
     """Return what else there is to say of the runs: coefficients of 0, fits not proved, F1 with the trained intercept."""
-    said = []
+    notes = []
     for side in (auto, own):
         if zeros := sum(run[side]["zero"] for run in runs):
-            said.append(f"{side} ends at w = 0 in {zeros} of {len(runs)}")
+            notes.append(f"{side} ends at w = 0 in {zeros} of {len(runs)}")
         if late := sum(run[side]["status"] != "converged" for run in runs):
-            said.append(f"{side} unproved in {late} of {len(runs)}")
+            notes.append(f"{side} unproved in {late} of {len(runs)}")
     if "uncut" in runs[0][own] and own == "contingency":
-        said.append(f"without a cut {np.mean([run[own]['uncut'] for run in runs]):.4f}")
-    return "".join(f"; {text}" for text in said)
+        notes.append(f"without a tuned threshold {np.mean([run[own]['uncut'] for run in runs]):.4f}")
+    return "".join(f"; {text}" for text in notes)

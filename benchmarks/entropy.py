@@ -1,4 +1,4 @@
-"""F1 smoothed by entropy beside the multivariate hinge by cutting planes and what "auto" takes: test F1 and time of a fit.
+"""F1 smoothed by entropy compared with the multivariate hinge by cutting planes and "auto": test F1 and time of a fit.
 
     SCORELINE_DATA=folder python benchmarks/entropy.py [--sets a9a,letter,ijcnn1] [--rows 2000] [--splits 3]
 

@@ -166,14 +166,14 @@ def time_fits(
         report.say(f"host, {what} {options}: {describe(clf, seconds)}")
         for library in libraries:
             own, there = found[k, library]
-            apart = abs(there.objective_ - clf.objective_)
-            assert apart <= there.gap_ + clf.gap_, f"J differs by {apart}, more than both gaps"
+            difference = abs(there.objective_ - clf.objective_)
+            assert difference <= there.gap_ + clf.gap_, f"J differs by {difference}, more than both gaps"
             label = f"{library}: {what}, {options['measure']} alpha {options['alpha']:g}, times faster"
             report.add(label, seconds / own, "", target)
 
 
 def time_csr(report: Report, n: int, bandwidth: float, libraries: list[str], host: bool) -> None:
-    """Report products and a fit of a CSR matrix with 50 entries a row, columns of very different length."""
+    """Report products and a fit of a CSR matrix with 50 entries per row, columns of very different length."""
     import torch
 
     p, each = 100_000, 50
@@ -226,8 +226,8 @@ def time_csr(report: Report, n: int, bandwidth: float, libraries: list[str], hos
         timed_fit(X[:20_000], labels[:20_000], options)
         there, other = timed_fit(X, labels, options)
         report.say(f"host, CSR {options}: {describe(other, there)}")
-        apart = abs(other.objective_ - clf.objective_)
-        assert apart <= other.gap_ + clf.gap_, f"J differs by {apart}, more than both gaps"
+        difference = abs(other.objective_ - clf.objective_)
+        assert difference <= other.gap_ + clf.gap_, f"J differs by {difference}, more than both gaps"
         report.add("CSR fit, times faster than the host", there / seconds, "")
 
 

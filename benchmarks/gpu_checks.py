@@ -1,4 +1,4 @@
-"""Is what the GPU computes right: every operation on fresh random inputs beside the host in float64, for `gpu.py`."""
+"""Is what the GPU computes right: every operation on fresh random inputs compared with the host in float64, for `gpu.py`."""
 
 import warnings
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def sent(X: Any, library: str) -> Any:
     return cupyx.scipy.sparse.csr_matrix(X) if sp.issparse(X) else cupy.asarray(X)
 
 
-def apart(got: Any, wanted: Any) -> float:
+def difference(got: Any, wanted: Any) -> float:
     """Return |got - wanted| / |wanted|, infinity if there is NaN."""
     got, wanted = np.asarray(got, dtype=float), np.asarray(wanted, dtype=float)
     error = float(np.linalg.norm(got - wanted) / max(float(np.linalg.norm(wanted)), 1e-15))
@@ -72,25 +72,25 @@ def products(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
 def _both(what: str, operator: Any, X: Any, rng: Any) -> Iterator[tuple[str, float, float]]:
     X = X.astype(np.float64)
     w, u, s = rng.standard_normal(X.shape[1]), rng.standard_normal(X.shape[0]), rng.random(X.shape[0])
-    yield f"Xw {what}", apart(operator.matvec(w), X @ w), 1e-13
-    yield f"X'u {what}", apart(operator.rmatvec(u), X.T @ u), 1e-12
+    yield f"Xw {what}", difference(operator.matvec(w), X @ w), 1e-13
+    yield f"X'u {what}", difference(operator.rmatvec(u), X.T @ u), 1e-12
     if X.shape[1] <= 300:
-        yield f"gram {what}", apart(operator.gram(s), (X * s[:, None]).T @ X), 1e-12
+        yield f"gram {what}", difference(operator.gram(s), (X * s[:, None]).T @ X), 1e-12
         y = np.where(rng.random(X.shape[0]) < 0.3, 1, -1)
         found, host = operator.class_moments(y, s), as_operator(X).class_moments(y, s)
         for side in ("positive", "negative"):
             a, b = getattr(found, side), getattr(host, side)
             yield (
                 f"moments {what}",
-                max(apart(a.mean, b.mean), apart(a.scatter, b.scatter) if b.weight > 1 else 0.0),
+                max(difference(a.mean, b.mean), difference(a.scatter, b.scatter) if b.weight > 1 else 0.0),
                 1e-11,
             )
     statistics = zip(operator.column_statistics(s), as_operator(X).column_statistics(s), strict=True)
-    yield f"statistics {what}", max(apart(a, b) for a, b in statistics), 1e-11
+    yield f"statistics {what}", max(difference(a, b) for a, b in statistics), 1e-11
 
 
 def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
-    """Yield errors of risks, gradients, curvatures and cuts."""
+    """Yield errors of risks, gradients, curvatures and thresholds."""
     host, device = HostSpace(), DeviceSpace()
     kinds = [(share, kind) for share in (0.5, 0.01, 0.97) for kind in ("normal", "ties", "equal", "far")]
     for share, kind in [*kinds, (0.5, "many"), (0.0, "normal"), (1.0, "ties")]:
@@ -115,16 +115,16 @@ def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
                     # A score of 1e6 is known to 1e-10, a part of the ramp.
                     size = 1e-12 * max(1.0, float(np.abs(z).max())) / min(1.0, mu or 1.0)
                     got = [other.value, other.hard, other.plane, other.mass]
-                    yield f"{name} mu {mu} {what}", apart(got, [one.value, one.hard, one.plane, one.mass]), size
-                    yield f"{name} gradient mu {mu} {what}", apart(other.grad, one.grad), 10.0 * size
+                    yield f"{name} mu {mu} {what}", difference(got, [one.value, one.hard, one.plane, one.mass]), size
+                    yield f"{name} gradient mu {mu} {what}", difference(other.grad, one.grad), 10.0 * size
                     hessians = a.hessian(z, width), b.hessian(there, width)
                     if hessians[0] is not None:
-                        error = apart(hessians[1].diagonal, hessians[0].diagonal)
+                        error = difference(hessians[1].diagonal, hessians[0].diagonal)
                         # Single rows at the end of a ramp may fall on either side.
                         yield f"{name} Hessian mu {mu} {what}", error, 1e-3 if kind == "far" else max(1e-9, size)
             for measure in ("f1", "prbep") if kind == "many" else ("f1", "accuracy", "min_tpr_tnr", "prbep"):
                 a, b = best_threshold(y, z, measure, weight), best_threshold(sign, there, measure, s)
-                yield f"cut for {measure} {what}", max(apart(a.value, b.value), _other_side(z, a, b)), 1e-12
+                yield f"threshold for {measure} {what}", max(difference(a.value, b.value), _other_side(z, a, b)), 1e-12
 
 
 def _other_side(z: Any, a: Any, b: Any) -> float:
@@ -157,7 +157,7 @@ def fits(library: str, rng: Any, n: int = 60_000, p: int = 30) -> Iterator[tuple
                 ]
                 a, b = (MeasureClassifier(**options).fit(X, y) for X in (here, sent(there, library)))
             objectives = [np.array(clf.history_["objective"]) for clf in first]
-            yield f"five iterations of {what}", apart(*objectives), 1e-9
+            yield f"five iterations of {what}", difference(*objectives), 1e-9
             yield f"J of {what}: difference over gaps", abs(a.objective_ - b.objective_) / (a.gap_ + b.gap_), 1.0
             yield (
                 f"lower bound of {what} above J",
@@ -166,10 +166,31 @@ def fits(library: str, rng: Any, n: int = 60_000, p: int = 30) -> Iterator[tuple
             )
 
 
+PENALISED = [
+    ("roc_auc", "roc_area", {"penalty": "elastic_net", "penalty_params": {"l1_ratio": 0.8}}),
+    ("accuracy", "logistic", {"penalty": "group", "penalty_params": {"groups": [[j, j + 1] for j in range(0, 30, 2)]}}),
+    ("accuracy", "hinge", {"bounds": (0.0, None)}),
+    ("prbep", "prbep", {"bounds": {0: (None, -0.1), 1: (0.1, 0.2)}}),
+]
+
+
+def penalised(library: str, rng: Any, n: int = 60_000, p: int = 30) -> Iterator[tuple[str, float, float]]:
+    """Yield J beyond both gaps for penalties with kinks and for bounds."""
+    X = rng.standard_normal((n, p)).astype(np.float32)
+    y = np.where(X @ rng.standard_normal(p) / np.sqrt(p) + rng.standard_normal(n) > 1.0, 1, 0)
+    for measure, risk, options in PENALISED:
+        options = {"measure": measure, "risk": risk, "alpha": 0.01, "tol": 1e-3, **options}
+        what = f"{measure} by {risk}, {', '.join(sorted(set(options) & {'penalty', 'bounds'}))}"
+        a, b = (MeasureClassifier(**options).fit(rows, y) for rows in (X.astype(np.float64), sent(X, library)))
+        yield f"J of {what}: difference over gaps", abs(a.objective_ - b.objective_) / (a.gap_ + b.gap_), 1.0
+        proved, reached = max(a.lower_bound_, b.lower_bound_), min(a.objective_, b.objective_)
+        yield f"lower bound of {what} above J", max(0.0, proved - reached), 0.0
+
+
 def all_right(library: str, seed: int) -> tuple[int, list[str]]:
     """Return how many comparisons were made, and those that failed."""
     rng, count, wrong = np.random.default_rng(seed), 0, []
-    for part in (products, scores, fits):
+    for part in (products, scores, fits, penalised):
         worst: tuple[float, str] = (0.0, "")
         for what, error, limit in part(library, rng):
             count += 1

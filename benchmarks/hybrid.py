@@ -1,4 +1,4 @@
-"""Growing batches and starts on samples (`hybrid`, `newton`) beside scikit-learn, and the figures of their paper.
+"""Growing batches and starts on samples (`hybrid`, `newton`) compared with scikit-learn, and the figures of their paper.
 
     SCORELINE_DATA=folder python benchmarks/hybrid.py [--parts speed,skips,auc,figures] [--sets a9a,covtype] [--cap 20]
         [--alphas 1e-2,1e-4,1e-6] [--out bench-output/hybrid.json] [--to folder]
@@ -48,7 +48,10 @@ from scoreline.risks import LogisticRisk, RocAreaRisk, SquaredHingeRisk
 from scoreline.solvers import HybridSolver, LbfgsSolver, NewtonSolver, SmoothedSolver
 from smoothing_data import VARIABLE, Data, load
 
-NAME, TITLE = "hybrid", "growing batches and starts on samples beside scikit-learn; ratios are scikit-learn / ours"
+NAME, TITLE = (
+    "hybrid",
+    "growing batches and starts on samples compared with scikit-learn; ratios are scikit-learn / ours",
+)
 PARTS = ("speed", "skips", "auc", "figures")
 SETS = ("a9a", "covtype", "mnist", "census-income", "kddcup99", "sector", "dense")
 RISKS = {"squared_hinge": SquaredHingeRisk, "logistic": LogisticRisk}
@@ -59,7 +62,7 @@ OURS = {
     "newton zero": lambda **o: NewtonSolver(init="zero", **o),
     "lbfgs zero": lambda **o: LbfgsSolver(init="zero", **o),
 }
-JUDGED = ("hybrid", "newton auto")
+COMPARED = ("hybrid", "newton auto")
 WITHIN = 1e-4  # of J*, relative
 SURE, SURE_SECONDS = 1e-7, 60.0  # tol of the run that J* comes from, and how long it may take
 NEVER = 1e-12  # tol of a run that its callback ends
@@ -211,8 +214,8 @@ def one_cell(report, data, risk, alpha, cap):
     words = [f"{n} {'never' if at[n] is None else f'{at[n][0]:.3g} s {at[n][1]:.1f} passes'}" for n in names]
     words += [f"{n} {'never' if at[n] is None else f'{at[n][0]:.3g} s at tol {tols[n]:g}'}" for n in tols]
     quickest = min(tols, key=seconds.get)
-    for name in JUDGED:
-        note = ", ".join(words) if name == JUDGED[0] else f"{quickest} {seconds[quickest]:.3g} s"
+    for name in COMPARED:
+        note = ", ".join(words) if name == COMPARED[0] else f"{quickest} {seconds[quickest]:.3g} s"
         report.add(f"{title}: best rival / {name}", seconds[quickest] / seconds[name], "x", "", note)
     return cell | {"quickest": quickest}
 
@@ -226,7 +229,7 @@ def summary(report, cells):
         note = f"{len(pairs)} cells, {sum(a < b for a, b in pairs)} of them below 1"
         report.add(f"geometric mean, {label}", found[label], "x", "", note)
 
-    for name in JUDGED:
+    for name in COMPARED:
         add(f"best rival / {name}", [(c["seconds"][c["quickest"]], c["seconds"][name]) for c in cells])
         for other in sorted({n for c in cells for n in c["tol"]}):
             some = [c["seconds"] for c in cells if other in c["seconds"]]
@@ -238,7 +241,7 @@ def summary(report, cells):
         ("hybrid", "hybrid path"),
     ):
         add(f"{a} / {b}", [(c["seconds"][a], c["seconds"][b]) for c in cells if b in c["seconds"]])
-    for name in JUDGED:
+    for name in COMPARED:
         slow = []
         for c in cells:
             own, other = c["seconds"][name], c["seconds"][c["quickest"]]

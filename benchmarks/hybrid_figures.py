@@ -27,7 +27,7 @@ ALPHA = 1e-4
 MOST_PASSES, CLOSE = 300.0, 1e-8  # where curves end
 WINDOW = 9  # iterations that the share of skipped rows is averaged over
 PAPER = {"growth": "paper", "precondition": False, "first_rows": 1}
-LOOKS = {  # colour, width, style
+STYLES = {  # colour, width, style
     "L-BFGS, all rows": ("#444444", 1.8, "-"),
     "stochastic gradient, step 0.1": ("#f0b27a", 1.5, "-"),
     "stochastic gradient, step 0.01": ("#e67e22", 1.5, "-"),
@@ -44,7 +44,7 @@ class Watch:
 
     def __init__(self, X, y, X_test, y_test):
         self.X, self.y, self.X_test, self.y_test = X, y, X_test, y_test
-        self.apart = self.problem()
+        self.evaluator = self.problem()
         best = NewtonSolver(tol=1e-10, max_time=60.0, init="zero").solve(self.problem())
         self.best = best.objective
 
@@ -53,7 +53,7 @@ class Watch:
 
     def row(self, passes, w, skipped=None):
         with np.errstate(all="ignore"):
-            excess = self.apart.value(w) / self.best - 1.0
+            excess = self.evaluator.value(w) / self.best - 1.0
             wrong = float(np.mean((self.X_test @ w > 0) != (self.y_test > 0)))
         return passes, excess, wrong, skipped
 
@@ -148,7 +148,7 @@ def draw(found, path):
         gridspec_kw={"height_ratios": [1.25, 1.0, 0.8]},
     )  # fmt: skip
     for column, (name, panel) in zip(axes.T, found.items(), strict=True):
-        for method, (colour, width, style) in LOOKS.items():
+        for method, (colour, width, style) in STYLES.items():
             rows = panel["curves"][method][1:]
             passes, excess, wrong = (np.array([r[k] for r in rows], dtype=float) for k in range(3))
             look = {"color": colour, "linewidth": width, "linestyle": style}
@@ -175,9 +175,9 @@ def draw(found, path):
         ax.grid(color="#e4e4e4", linewidth=0.6)
         ax.set_axisbelow(True)
         ax.spines[["top", "right"]].set_visible(False)
-    handles = [plt.Line2D([], [], color=c, linewidth=w, linestyle=s) for c, w, s in LOOKS.values()]
+    handles = [plt.Line2D([], [], color=c, linewidth=w, linestyle=s) for c, w, s in STYLES.values()]
     handles.append(plt.Line2D([], [], color="#888888", linewidth=0.9, linestyle=":"))
-    labels = [f"{m} / mean |x|²" if "step" in m else m for m in LOOKS]
+    labels = [f"{m} / mean |x|²" if "step" in m else m for m in STYLES]
     fig.legend(handles, [*labels, "test error at the optimum"], loc="outside lower center", ncols=3, frameon=False)
     fig.savefig(path, dpi=100)
     plt.close(fig)

@@ -1,4 +1,4 @@
-"""Do the intervals of `scoreline.measures.interval` cover the true value? 20 settings, simulated and resampled.
+"""Do the intervals of `scoreline.measures.interval` cover the true value? 20 settings, and 9 that are nearly perfect.
 
 Every setting draws SAMPLES samples of rows and counts how many intervals contain the true value. The rows of simulated settings
 come from two normal distributions, and the true value is computed from these. With SCORELINE_DATA, six settings draw rows with
@@ -6,7 +6,7 @@ replacement from the scores of a model on a data set, whose value on all rows is
 cover more than their level. `--rows N` times the interval of the ROC area on so many rows, as a ratio to one
 `np.argsort` of the scores in the same run.
 
-    [SCORELINE_DATA=folder] python benchmarks/intervals.py [--samples 2000] [--jobs 16] [--limit 500] [--out FILE.jsonl]
+    [SCORELINE_DATA=folder] python benchmarks/intervals.py [--samples 2000] [--jobs 16] [--limit 500] [--measure roc_auc] ...
     python benchmarks/intervals.py --rows 10000000
 """
 
@@ -38,6 +38,13 @@ MORE_SIMULATED = [
     *[(name, 30, 300, 1.5) for name in ("balanced_accuracy", "accuracy")],
     ("f1", 200, 1000, 1.5),
 ]
+NEARLY_PERFECT = [
+    *[("average_precision", m, 300, shift) for m, shift in ((30, 2.0), (30, 3.0), (30, 4.0), (10, 3.0))],
+    ("partial_roc_auc", 30, 300, 3.0),
+    ("prbep", 30, 300, 3.0),
+    ("roc_auc", 30, 300, 4.0),
+    *[(f"{name}, difference", 30, 300, 3.0) for name in ("roc_auc", "average_precision")],
+]
 RESAMPLED = [
     ("roc_auc", 30, 300, "adult-raw"),
     ("roc_auc", 30, 1000, "letter"),
@@ -68,6 +75,9 @@ def true_value(name, m, n, shift):
         return get_measure(name).value(y, z, np.where(y, m / y.sum(), n / (~y).sum()))
     t = np.linspace(-10.0, 10.0 + shift, 200_001)
     tpr, fpr = norm.sf(t - shift), norm.sf(t)
+    name, difference, _ = name.partition(", difference")
+    if difference:
+        return true_value(name, m, n, shift / np.sqrt(1.0 + NOISE**2)) - true_value(name, m, n, shift)
     if name.startswith("roc_auc"):
         return norm.cdf(shift / np.sqrt(2.0))
     if name == "average_precision":
@@ -98,10 +108,9 @@ def covered(name, m, n, shift, rng):
         y, groups = np.repeat(y, GROUP_ROWS), np.repeat(np.arange(m + n), GROUP_ROWS)
         z = np.sqrt(0.5) * (rng.standard_normal(m + n)[groups] + rng.standard_normal(len(y))) + shift * (y > 0)
         found = interval("roc_auc", y, z, groups=groups)
-    elif name == "roc_auc, difference":
+    elif name.endswith(", difference"):
         noisy = z + NOISE * rng.standard_normal(m + n)
-        true = norm.cdf(shift / np.sqrt(2.0 + 2.0 * NOISE**2)) - true
-        found = compare_scores(y, z, noisy)
+        found = compare_scores(y, z, noisy, name.partition(",")[0])
     else:
         found = interval(name, y, z)
     return found.low <= true <= found.high, found.method
@@ -135,6 +144,7 @@ def timing(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--measure", default="", help="only settings whose measure has this in its name")
     parser.add_argument("--rows", type=int, default=None)
     parser.add_argument("--table", type=Path, default=None, help="write the table to this file")
     cells.add_options(parser, "intervals")
@@ -143,8 +153,8 @@ def main():
         print(timing(options.rows))
         return
     data = "SCORELINE_DATA" in os.environ or options.join is not None
-    settings = SIMULATED + RESAMPLED + ([] if data else MORE_SIMULATED)
-    settings = settings if data else [each for each in settings if not isinstance(each[3], str)]
+    settings = SIMULATED + (RESAMPLED if data else MORE_SIMULATED) + NEARLY_PERFECT
+    settings = [each for each in settings if options.measure in each[0]]
     wanted = [[*each, number] for number in range(max(1, options.samples // CHUNK)) for each in settings]
     names = sorted({each[3] for each in settings if isinstance(each[3], str)})
     found = cells.run(options, wanted, chunk, load, names)

@@ -1,4 +1,4 @@
-"""What `kernels.py` times beside the machine's limits and `revisions.py` times in two revisions: cases, found by name.
+"""What `kernels.py` times compared with the machine's limits and `revisions.py` times in two revisions: cases, found by name.
 
 A case is a function without arguments that makes its data and returns a `Work`: what to time, and what that must move,
 compute and sort at least. Risks, solvers and storages come from the package's own registries and folders, so a new one is a
@@ -68,7 +68,7 @@ Cases = dict[str, Callable[[], Work]]
 def cases(n: int = 1_000_000) -> Cases:
     """Return all cases by name; `n` scores, matrices of n / 5 rows."""
     found: Cases = {}
-    for group in (risk_cases, vector_cases, cut_cases, storage_cases, second_order_cases, row_cases, fit_cases):
+    for group in (risk_cases, vector_cases, threshold_cases, storage_cases, second_order_cases, row_cases, fit_cases):
         try:
             found |= group(n)
         except (ImportError, AttributeError) as error:  # another revision of scoreline, which has no such thing
@@ -118,9 +118,9 @@ def _order(name: str, z: np.ndarray, y: np.ndarray) -> tuple[Callable[[], Any] |
     if name in ("roc_area", "roc_area_squared"):
         return lambda: np.sort(above), "np.sort of the positives"
     if name == "partial_roc":  # the highest tenth of the negatives, and a sort of the smaller of both sides
-        kept = len(below) * 9 // 10
+        position = len(below) * 9 // 10
         return lambda: (
-            np.partition(below, kept),
+            np.partition(below, position),
             np.sort(above),
         ), "np.partition of the negatives, np.sort of the positives"
     if name == "contingency":
@@ -164,7 +164,7 @@ def vector_cases(n: int) -> Cases:
     return {f"vector {name}": partial(make, name, *moved) for name, moved in sizes.items()}
 
 
-def cut_cases(n: int) -> Cases:
+def threshold_cases(n: int) -> Cases:
     """The thresholds of two sorted classes, and the sort alone: np.sort of either class is what must be."""
     from scoreline.measures import best_threshold, get_measure, robust_threshold
     from scoreline.scores import HostSpace
@@ -174,9 +174,9 @@ def cut_cases(n: int) -> Cases:
         positive, space, f1 = (y > 0).astype(np.int8), HostSpace(), get_measure("f1")
         weight, labels = np.random.default_rng(SEED).integers(1, 4, n).astype(float), space.labels(y)
         calls = {
-            "cut, exact": lambda: best_threshold(positive, z, f1),
-            "cut, exact, weights": lambda: best_threshold(positive, z, f1, weight),
-            "cut, steady": lambda: robust_threshold(positive, z, f1),
+            "threshold, exact": lambda: best_threshold(positive, z, f1),
+            "threshold, exact, weights": lambda: best_threshold(positive, z, f1, weight),
+            "threshold, robust": lambda: robust_threshold(positive, z, f1),
             "sort of the classes": lambda: space.class_scores(z, labels),
         }
         above, below = z[y > 0], z[y < 0]
@@ -185,7 +185,7 @@ def cut_cases(n: int) -> Cases:
         written = VECTOR * n if name.startswith("sort") else 0.0
         return Work(calls[name], read, written, 0.0, lambda: (by(above), by(below)), f"{called} of both classes")
 
-    names = ("cut, exact", "cut, exact, weights", "cut, steady", "sort of the classes")
+    names = ("threshold, exact", "threshold, exact, weights", "threshold, robust", "sort of the classes")
     return {name: partial(make, name) for name in names}
 
 
@@ -221,16 +221,16 @@ def _product(make: Callable[[int], Matrix], n: int, product: str) -> Work:
     some = u[: len(listed)].copy()
     share = len(listed) / rows
     calls: dict[str, tuple[Callable[[], Any], float, float, float]] = {
-        "Xw": (lambda: operator.matvec(w), matrix.whole, VECTOR * rows, 1.0),
-        "X'u": (lambda: operator.rmatvec(u), matrix.whole + VECTOR * rows, 0.0, 1.0),
+        "Xw": (lambda: operator.matvec(w), matrix.total_bytes, VECTOR * rows, 1.0),
+        "X'u": (lambda: operator.rmatvec(u), matrix.total_bytes + VECTOR * rows, 0.0, 1.0),
         "Xw on rows": (
             lambda: operator.matvec_rows(w, listed), matrix.some + VECTOR * len(listed), VECTOR * len(listed), share),
         "X'u on rows": (
             lambda: operator.rmatvec_rows(some, listed), matrix.some + 2 * VECTOR * len(listed), 0.0, share),
-        "statistics": (lambda: operator.column_statistics(), matrix.whole, 0.0, 1.0),
+        "statistics": (lambda: operator.column_statistics(), matrix.total_bytes, 0.0, 1.0),
     }  # fmt: skip
     run, read, written, part = calls[product]
-    return Work(run, read, written, matrix.flops * part, span=max(matrix.span, matrix.whole), keep=matrix.keep)
+    return Work(run, read, written, matrix.flops * part, span=max(matrix.span, matrix.total_bytes), keep=matrix.keep)
 
 
 def second_order_cases(n: int) -> Cases:
@@ -240,7 +240,7 @@ def second_order_cases(n: int) -> Cases:
         matrix = make(rows)
         weight = np.ones(rows)
         result = VECTOR * float(matrix.operator.shape[1]) ** 2
-        return Work(lambda: matrix.operator.gram(weight), matrix.whole + VECTOR * rows, result, pairs * rows)
+        return Work(lambda: matrix.operator.gram(weight), matrix.total_bytes + VECTOR * rows, result, pairs * rows)
 
     def left_out(make: Callable[[int], Matrix], pairs: float, rows: int) -> Work:
         from scoreline.objective import Objective
@@ -251,7 +251,7 @@ def second_order_cases(n: int) -> Cases:
         z, y = labelled_scores(rows)
         objective = Objective(matrix.operator, get_risk("logistic").prepare(y), 1e-3)
         flops = 3.0 * pairs * rows  # one symmetric product, and one that is not
-        return Work(lambda: leave_one_out(objective, z), 2.0 * matrix.whole, VECTOR * rows, flops)
+        return Work(lambda: leave_one_out(objective, z), 2.0 * matrix.total_bytes, VECTOR * rows, flops)
 
     rows = n // 5
     own, own_sparse = float(COLUMNS) ** 2, float(PER_ROW) ** 2  # flops of a row, half of the square at two flops each

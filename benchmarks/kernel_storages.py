@@ -26,11 +26,11 @@ COSINE = 35  # flops, those of an exp by a polynomial of the same length
 class Matrix(NamedTuple):
     """An operator, the bytes that reading all of it takes, the same for some rows, and flops of making its entries.
 
-    `span` are the bytes of the memory that it lies in, where that is more than `whole`; `keep` must live as long as it does.
+    `span` are the bytes of its memory, where that is more than `total_bytes`; `keep` must live as long as it does.
     """
 
     operator: Any
-    whole: float
+    total_bytes: float
     some: float
     flops: float = 0.0
     span: float = 0.0
@@ -104,17 +104,21 @@ def compressed(n: int, form: str = "CSR", dtype: str = "float64") -> Matrix:
 
     X = sparse_rows(n).astype(dtype)
     X = X if form == "CSR" else X.tocsc()
-    whole = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-    some = SOME * whole if form == "CSR" else whole - X.data.nbytes * (1.0 - SOME) ** (LINE // X.dtype.itemsize)
-    return Matrix(as_operator(X, check_finite=False), whole, some)
+    total_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    some = (
+        SOME * total_bytes
+        if form == "CSR"
+        else total_bytes - X.data.nbytes * (1.0 - SOME) ** (LINE // X.dtype.itemsize)
+    )
+    return Matrix(as_operator(X, check_finite=False), total_bytes, some)
 
 
 def _strided(n: int) -> Matrix:
     """Every third of the columns is in every line of 64 bytes, so all of them are read."""
     from scoreline.operators import as_operator
 
-    whole = np.random.default_rng(SEED).standard_normal((n, 3 * COLUMNS // 2))
-    return Matrix(as_operator(whole[:, ::3], check_finite=False), whole.nbytes, SOME * whole.nbytes)
+    wide = np.random.default_rng(SEED).standard_normal((n, 3 * COLUMNS // 2))
+    return Matrix(as_operator(wide[:, ::3], check_finite=False), wide.nbytes, SOME * wide.nbytes)
 
 
 def _mapped_dense(n: int) -> Matrix:
@@ -131,24 +135,24 @@ def _mapped_csr(n: int) -> Matrix:
     X, folder = sparse_rows(n), tempfile.TemporaryDirectory()
     for name in ("data", "indices", "indptr"):
         np.save(Path(folder.name) / f"{name}.npy", getattr(X, name))
-    whole = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-    return Matrix(MappedCsr(Path(folder.name), X.shape), whole, SOME * whole, keep=folder)
+    total_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    return Matrix(MappedCsr(Path(folder.name), X.shape), total_bytes, SOME * total_bytes, keep=folder)
 
 
 def _stacked(n: int) -> Matrix:
     from scoreline.operators.stacked import StackedOperator
 
     halves = [dense(n // 2), dense(n - n // 2)]
-    whole = sum(half.whole for half in halves)
-    return Matrix(StackedOperator([half.operator for half in halves]), whole, SOME * whole)
+    total_bytes = sum(half.total_bytes for half in halves)
+    return Matrix(StackedOperator([half.operator for half in halves]), total_bytes, SOME * total_bytes)
 
 
 def _listed_rows(n: int) -> Matrix:
     """The listed rows of a matrix, and 8 bytes for each number of a row."""
     inner = dense(n)
     rows = np.sort(np.random.default_rng(SEED).choice(n, int(SOME * n), replace=False))
-    whole = inner.some + VECTOR * len(rows)
-    return Matrix(inner.operator.on_rows(rows), whole, SOME * whole, span=inner.whole)
+    total_bytes = inner.some + VECTOR * len(rows)
+    return Matrix(inner.operator.on_rows(rows), total_bytes, SOME * total_bytes, span=inner.total_bytes)
 
 
 def _intercept(make: Callable[[int], Matrix], n: int) -> Matrix:
@@ -190,5 +194,5 @@ def without_recipe(kind: type, n: int) -> Matrix:
         return Matrix(kind(X), X.nbytes, SOME * X.nbytes)
     except (TypeError, ValueError, AttributeError, IndexError):
         X = sparse_rows(n)
-        whole = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-        return Matrix(kind(X), whole, SOME * whole)
+        total_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+        return Matrix(kind(X), total_bytes, SOME * total_bytes)

@@ -1,4 +1,4 @@
-"""Every hot kernel beside what the machine allows: time, floor, ratio, which limit binds, memory beyond the arguments.
+"""Every hot kernel compared with what the machine allows: time, floor, ratio, which limit binds, memory beyond the arguments.
 
     python benchmarks/kernels.py [--cases "risk;DenseOperator"] [--scores 1000000]
 
@@ -50,7 +50,7 @@ REASONS = {
     "risk contingency_entropy": "exp and log1p come from the mathematical library, one number at a time",
     "risk squared_hinge": "4/5 of it is the dot product for the plane: see there",
     "gram CSR": "2/3 of it is the sum of a p x p matrix and its transpose in NumPy, against the order of memory",
-    "partial_fit (spade|stamp).*": "1/3 is updates, each waiting for the one before, 1/3 the sketch of scores for the cut",
+    "partial_fit (spade|stamp).*": "1/3 is updates, each waiting for the one before, 1/3 the score sketch for the threshold",
     "vector dot": "below 2^20 rows its bounds are signed: not vectorised; with unsigned bounds it takes a tenth",
     "vector max_abs": "the compiler does not vectorise the maximum",
     "RandomFourierFeatures .*": "4/5 of it is np.cos",

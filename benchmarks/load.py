@@ -49,19 +49,19 @@ def batch(k):
     return (noisy > 6.0).astype(np.int8)
 
 clf = MeasureClassifier(measure, solver=solver, random_state=0)
-seconds, seen, marks = 0.0, 0, {}
+seconds, n_rows, marks = 0.0, 0, {}
 for k in range(count // m):
     y = batch(k + 1)
     start = time.perf_counter()
     clf.partial_fit(X, y, classes=[0, 1])
     seconds += time.perf_counter() - start
-    seen += m
-    if seen in (10**6, 10**7, 10**8, count):
-        marks[f"{seen:g}"] = megabytes()
+    n_rows += m
+    if n_rows in (10**6, 10**7, 10**8, count):
+        marks[f"{n_rows:g}"] = megabytes()
 peak = megabytes("VmHWM")
 y = batch(0)
 found, best = (roc_auc_score(y[:200_000], z[:200_000]) for z in (clf.decision_function(X), X @ weights))
-print(json.dumps({"rate": seen / seconds, "marks": marks, "peak": peak, "auc": found, "best": best,
+print(json.dumps({"rate": n_rows / seconds, "marks": marks, "peak": peak, "auc": found, "best": best,
                   "batch": (X.nbytes + noisy.nbytes) / 2**20}))
 """
 
@@ -119,12 +119,12 @@ def main(report: Report, rows: int, fits: int) -> None:
         found = child(SHARED + STREAM, str(SEED), str(rows), solver, measure)
         label = f"partial_fit, {solver} for {measure}, {rows:g} x 20 float32"
         note = f"{found['batch']:.0f} MB of them a batch of 1e6 rows and what it is made of"
-        for seen, value in found["marks"].items():
-            report.add(f"{label}: memory after {seen} rows", value, "MB", note=note if seen == "1e+06" else "")
+        for n_rows, value in found["marks"].items():
+            report.add(f"{label}: memory after {n_rows} rows", value, "MB", note=note if n_rows == "1e+06" else "")
         values = list(found["marks"].values())
         report.add(f"{label}: growth from the first mark to the last", values[-1] - values[0], "MB", "< 50")
         report.add(f"{label}: peak", found["peak"], "MB")
-        report.add(f"{label}: rows a second", found["rate"], "1/s", note="of partial_fit alone")
+        report.add(f"{label}: rows per second", found["rate"], "1/s", note="of partial_fit alone")
         report.add(f"{label}: AUC of new rows", found["auc"], "", note=f"{found['best']:.4g} with the true weights")
     found = child(SHARED + LOOP, str(SEED), str(fits))
     marks = list(found["marks"].items())

@@ -1,4 +1,4 @@
-"""Training from disk: the same bits as in memory, the time beside it, and a set of four times a memory limit.
+"""Training from disk: the same bits as in memory, the time compared with it, and a set of four times a memory limit.
 
     python benchmarks/mapped.py [--folder scratch] [--limit-mb 512]
 
@@ -26,7 +26,7 @@ from common import OUTPUT, standalone
 from scoreline.io import convert
 from scoreline.io.sources import Source
 
-NAME, TITLE = "mapped", "training from disk beside training from memory"
+NAME, TITLE = "mapped", "training from disk compared with training from memory"
 SOLVERS = {
     "smoothed": {"measure": "roc_auc", "solver": "smoothed", "alpha": 1e-2},
     "moments": {"measure": "roc_auc", "solver": "moments"},

@@ -1,4 +1,4 @@
-"""solver="moments": what the pass costs beside BLAS and SciPy, what follows it, and AUC and time beside LogisticRegression.
+"""solver="moments": the cost of the pass against BLAS and SciPy, what follows it, and AUC and time against LogisticRegression.
 
     SCORELINE_DATA=folder python benchmarks/moments.py [--sets a9a,covtype] [--parts pass,rows,auc] [--out bench-output/m.json]
 
@@ -83,16 +83,20 @@ def after_the_pass(report):
         operator = as_operator(X)
         begin = time.perf_counter()
         moments = operator.class_moments(sign)
-        whole = time.perf_counter() - begin
+        pass_seconds = time.perf_counter() - begin
         for measure in ("roc_auc", "accuracy"):
             seconds = best_of(lambda: MomentsSolver().from_moments(moments, measure, (1.0, 1.0)))[0]
             report.add(
-                f"{n} x 100, {measure}: after the pass", 1e3 * seconds, "ms", "", f"the pass itself {whole:.3g} s"
+                f"{n} x 100, {measure}: after the pass",
+                1e3 * seconds,
+                "ms",
+                "",
+                f"the pass itself {pass_seconds:.3g} s",
             )
         del X, operator
 
 
-def beside_logistic(report, names):
+def compare_with_logistic(report, names):
     """Test AUC and time to fit."""
     ratios = []
     for name in names:
@@ -131,7 +135,7 @@ def main(report, options):
     if "rows" in options.parts:
         after_the_pass(report)
     if "auc" in options.parts:
-        beside_logistic(report, options.sets)
+        compare_with_logistic(report, options.sets)
 
 
 def parsed():

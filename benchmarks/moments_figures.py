@@ -113,15 +113,15 @@ def draw_paths(figure, names, scaling, path):
     for name, (left, right) in zip(names, axes.reshape(-1, 2), strict=False):
         (model, own), convex = paths_of(figure, name, scaling)
         loss, other = convex[STARTS // 2]
-        apart, title, twin = np.abs(model - own), OTHER_NAMES.get(name, name), right.twinx()
+        difference, title, twin = np.abs(model - own), OTHER_NAMES.get(name, name), right.twinx()
         agree, *others = (f"{correlation(pair):.2f}" for pair in ((model, own), *convex))
-        line = f"{figure} {name:12} |{function} - ({measured})| mean {apart.mean():.4f}, largest {apart.max():.4f}, "
+        line = f"{figure} {name:12} |{function} - ({measured})| mean {difference.mean():.4f}, largest {difference.max():.4f}, "
         line += f"correlation {agree}; stop {model[-1]:.4f}, {measured} {own[-1]:.4f} (least {own.min():.4f}); "
         print(line + f"{method} loss: correlation {' '.join(others)}; stop {measured} {other[-1]:.4f}", flush=True)
         for ax, values, colour in ((left, own, BLUE), (left, model, RED), (right, other, BLUE), (twin, loss, RED)):
             ax.plot(PLACES, values, "o-", color=colour, markersize=3.5, markevery=[0, POINTS - 1], clip_on=False)
             ax.set(xlabel="from start (0) to stop (1)", xlim=(0, 1))
-        left.set(title=f"{title}: {function}, mean distance {apart.mean():.3f}", ylabel=f"{function}, {measured}")
+        left.set(title=f"{title}: {function}, mean distance {difference.mean():.3f}", ylabel=f"{function}, {measured}")
         left.spines["right"].set_visible(False)
         right.set_title(f"{title}: {method} loss")
         right.set_ylabel(measured, color=BLUE)

@@ -91,14 +91,14 @@ METHODS = {
     "4.3": ("exact moments", "paper moments", "default moments", "pairwise hinge"),
 }  # fmt: skip
 # What a column of ours without one of its own in the paper stands beside.
-BESIDE = {"F_n01 exact": "F_n01", "F_nrank exact": "F_nrank", "default moments": "paper moments"}
+COUNTERPARTS = {"F_n01 exact": "F_n01", "F_nrank exact": "F_nrank", "default moments": "paper moments"}
 
 
 def paper_figures():
     """Return (mean, standard deviation) by table, set as the paper calls it and column."""
     found = {}
     for tables, text in ((("4.5", "4.6"), REAL_FIGURES), (("4.2", "4.3"), GAUSSIAN_FIGURES)):
-        columns = [(table, method) for table in tables for method in METHODS[table] if method not in BESIDE]
+        columns = [(table, method) for table in tables for method in METHODS[table] if method not in COUNTERPARTS]
         for name, *numbers in map(str.split, text.strip().splitlines()):
             for (table, column), mean, std in zip(columns, numbers[::2], numbers[1::2], strict=True):
                 found[table, name, column] = None if mean == "-" else (float(mean), float(std))
@@ -216,9 +216,9 @@ def task_of(name, run, scaling):
     for sign, part in ((1, truth.positive), (-1, truth.negative)):
         rows = np.flatnonzero(y == sign)
         X[rows] = part.mean + rng.standard_normal((len(rows), d)) @ np.linalg.cholesky(part.covariance).T
-    cut, noisy = round(0.8 * n), y[: round(0.8 * n)].copy()
-    noisy[rng.permutation(cut)[: round(swapped * cut)]] *= -1
-    return Task(name, X[:cut], noisy, X[cut:], y[cut:], truth)
+    n_train, noisy = round(0.8 * n), y[: round(0.8 * n)].copy()
+    noisy[rng.permutation(n_train)[: round(swapped * n_train)]] *= -1
+    return Task(name, X[:n_train], noisy, X[n_train:], y[n_train:], truth)
 
 
 def one_run(table, name, method, run, scaling):
@@ -247,7 +247,7 @@ def summarise(records, runs):
         values, seconds = np.array(cells[table, name, method]).T
         row = {"table": table, "set": name, "method": method, "runs": len(values), "seconds": float(np.median(seconds))}
         row |= {"mean": float(values.mean()), "std": float(values.std()), "within": None}
-        if their := paper.get((table, OTHER_NAMES.get(name, name), BESIDE.get(method, method))):
+        if their := paper.get((table, OTHER_NAMES.get(name, name), COUNTERPARTS.get(method, method))):
             row |= {"paper_mean": their[0], "paper_std": their[1], "difference": row["mean"] - their[0]}
             row["within"] = None if name in GAUSSIAN else bool(abs(row["difference"]) <= 2.0 * their[1])
         rows.append(row)
@@ -267,10 +267,10 @@ def markdown(head, rows):
             cells += [f"{r['paper_mean']:.4f} ± {r['paper_std']:.4f}", f"{r['difference']:+.4f}"] if there else ["", ""]
             cells += [{True: "yes", False: "NO", None: ""}[r["within"]], f"{r['seconds']:.3g}", str(r["runs"])]
             lines.append(f"| {' | '.join(cells)} |")
-        outside, judged = ([r for r in own if r["within"] in which] for which in ([False], [False, True]))
-        if judged:
+        outside, compared = ([r for r in own if r["within"] in which] for which in ([False], [False, True]))
+        if compared:
             lines.append(
-                f"\n{len(outside)} of {len(judged)} cells lie outside two of the paper's standard deviations.\n"
+                f"\n{len(outside)} of {len(compared)} cells lie outside two of the paper's standard deviations.\n"
             )
         for r in outside:
             deviations = r["difference"] / r["paper_std"]
@@ -281,10 +281,10 @@ def markdown(head, rows):
 def read_cache(path):
     """Return the runs of a cache; a last line that an interruption cut short goes, and that run is done again."""
     text = path.read_text() if path.exists() else ""
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        path.write_text(whole)
-    return [json.loads(line) for line in whole.splitlines()]
+    complete = text[: text.rfind("\n") + 1]
+    if complete != text:
+        path.write_text(complete)
+    return [json.loads(line) for line in complete.splitlines()]
 
 
 def work(jobs, scaling, cache):
@@ -314,7 +314,7 @@ def main():
     parser.add_argument("--scaling", choices=("magnitude", "range", "none"), default="magnitude")
     parser.add_argument("--runs", type=int, default=FOLDS * REPEATS, help="the first so many of the 20")
     parser.add_argument("--cache", type=Path, default=OUTPUT / "moments_tables.jsonl")
-    parser.add_argument("--out", type=Path, default=OUTPUT / "moments_tables.md", help="Markdown; JSON goes beside it")
+    parser.add_argument("--out", type=Path, default=OUTPUT / "moments_tables.md", help="Markdown; JSON goes next to it")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     sets, tables = options.sets.split(","), options.tables.split(",")

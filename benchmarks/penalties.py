@@ -1,14 +1,15 @@
 """Sparse and sign-constrained models to a proved 1e-3: time, compared with rivals; and whether a sparse model pays.
 
-    SCORELINE_DATA=folder python benchmarks/penalties.py [--sets sector,hiva] [--jobs 16] [--limit 500] [--out FILE.jsonl]
+    SCORELINE_DATA=folder python benchmarks/penalties.py [--sets sector,hiva] [--cap 200] [--limit 500] [--out FILE.jsonl]
     SCORELINE_DATA=folder python benchmarks/penalties.py --pay [--splits 10] ...
     python benchmarks/penalties.py [--pay] --join FILE.jsonl [--table FILE.md]
 
-Objectives are equal: alpha |w|_1 + mean log loss without an intercept, or alpha / 2 |w|^2 + mean log loss with w >= 0. A rival
-is run again and again with smaller tolerances, or with more iterations (saga), and its time is that of the first run whose J is
-within 1e-3 of our lower bound. Our time is that of one run, with the proof. A rival that does not arrive within CAP seconds
-counts as CAP. Each rival is measured beside our fit in one process. Celer, skglm and glum are optional. No rival minimises the
-ROC area with absolute values: its line is ours alone.
+Objectives are equal: alpha |w|_1 + mean log loss without an intercept, or alpha / 2 |w|^2 + mean log loss with w >= 0. A
+rival is run again and again with smaller tolerances, or with more iterations (saga), and its time is that of the first run
+whose J is within 1e-3 of our lower bound. Our time is that of one run, with the proof. Times are those of the processor, on
+one thread, so that other work on the machine does not count. A rival that does not arrive within `--cap` seconds counts as
+that. Each rival is measured beside our fit in one process. Celer, skglm and glum are optional. No rival minimises the ROC
+area with absolute values: its line is ours alone.
 
 With --pay, `MeasureClassifierCV("roc_auc")` chooses alpha under l2, and alpha with `l1_ratio` under the elastic net, on
 stratified splits with 30 % test rows.
@@ -33,6 +34,7 @@ from tuned_threshold import load
 SETS = ("hiva", "reuters-mfx", "farm-ads", "sector", "mnist")
 PAY_SETS = "hiva reuters-mfx page-blocks0 german.numer pcmac campaign adult-raw sylva farm-ads sector".split()
 ALPHAS, WITHIN, CAP = (1e-3, 1e-4), 1e-3, 200.0
+LIMIT = 300.0  # seconds of our fit, of the clock
 TOLS = [10.0**-k for k in range(2, 9)]
 EPOCHS = (10, 30, 100, 300, 1000, 3000, 10000)
 RATIOS, MOST_ROWS = [0.5, 0.9, 1.0], 10_000
@@ -139,15 +141,15 @@ def prepare(rival):
 
 
 def timed(call):
-    """Return what a call gives, and the seconds it took."""
-    begin = time.perf_counter()
+    """Return what a call gives, and the seconds of the processor that it took."""
+    begin = time.process_time()
     found = call()
-    return found, time.perf_counter() - begin
+    return found, time.process_time() - begin
 
 
 def time_to_proof(cell):
     """Return our fit and the first run of the rival that arrives."""
-    name, problem, alpha, rival = cell
+    name, problem, alpha, rival, cap = cell
     warnings.simplefilter("ignore")
     X, y = cells.DATA[name]
     y = np.where(y > 0, 1.0, -1.0)
@@ -157,7 +159,7 @@ def time_to_proof(cell):
     for _ in range(3):
         clf, seconds = timed(
             lambda: MeasureClassifier(
-                **options, alpha=alpha, tol=WITHIN, fit_intercept=False, threshold="none", max_time=CAP
+                **options, alpha=alpha, tol=WITHIN, fit_intercept=False, threshold="none", max_time=LIMIT
             ).fit(X, y)
         )
         runs.append(seconds)
@@ -169,19 +171,19 @@ def time_to_proof(cell):
     }  # fmt: skip
     if rival is None:
         return found
-    aim = clf.lower_bound_ * (1.0 + WITHIN)
+    target = clf.lower_bound_ * (1.0 + WITHIN)
     bounded, spent = "bounds" in options, 0.0
     for fit in RIVALS[rival](X, y, alpha):
         w, seconds = timed(fit)
         w = np.maximum(w, 0.0) if bounded else w
         penalty = 0.5 * alpha * w @ w if bounded else alpha * np.abs(w).sum()
         spent += seconds
-        if log_loss(X, y, w) + penalty <= aim:
+        if log_loss(X, y, w) + penalty <= target:
             again, first = seconds, seconds
             if first < 5.0:
                 again = min(timed(fit)[1] for _ in range(2))
             return found | {"rival": min(first, again)}
-        if spent > CAP:
+        if spent > cap:
             break
     return found | {"rival": None, "spent": spent}
 
@@ -229,8 +231,10 @@ def table(found, sets):
                 for each in own:
                     rival, its = each["cell"][3], each["found"]
                     if rival is not None:
-                        times[rival] = f"{shown(its['rival'])} ({(its['rival'] or CAP) / its['seconds']:.1f})"
-                        ratios[rival].setdefault(problem, []).append((its["rival"] or CAP) / its["seconds"])
+                        times[rival] = (
+                            f"{shown(its['rival'])} ({(its['rival'] or each['cell'][4]) / its['seconds']:.1f})"
+                        )
+                        ratios[rival].setdefault(problem, []).append((its["rival"] or each["cell"][4]) / its["seconds"])
                 seconds = np.median([each["found"]["seconds"] for each in own])
                 cells_ = " | ".join(times.get(rival, "") for rival in rivals)
                 lines.append(
@@ -243,7 +247,7 @@ def table(found, sets):
             mean = np.exp(np.mean(np.log(every)))
             lines.append(
                 f"- {problem}, {rival}: the geometric mean of its time over ours is {mean:.2f} (least {min(every):.2f}, "
-                f"largest {max(every):.2f}, {len(every)} problems; {CAP:g} s where it does not arrive)."
+                f"largest {max(every):.2f}, {len(every)} problems; the cap where it does not arrive)."
             )
     return lines
 
@@ -277,6 +281,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=None)
     parser.add_argument("--pay", action="store_true", help="test AUC and features of l2 and of the elastic net")
+    parser.add_argument("--cap", type=float, default=CAP, help="seconds of the processor that a rival may take")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--table", type=Path, default=None, help="write the table to this file")
     cells.add_options(parser, "penalties")
@@ -290,13 +295,13 @@ def main():
         lines = pay_table(found, sets)
     else:
         wanted = [
-            [name, problem, alpha, rival]
+            [name, problem, alpha, rival, options.cap]
             for alpha in ALPHAS
             for problem, (_, rivals) in PROBLEMS.items()
             for name in sets
             for rival in ([each.__name__ for each in rivals if each.__name__ not in missing] or [None])
         ]
-        wanted.sort(key=lambda cell: cell[3] == "saga" and cell[0] not in ("hiva", "reuters-mfx"))  # the slowest last
+        wanted.sort(key=lambda cell: (cell[3] == "saga", cell[0] == "mnist"))  # the slowest last
         found = cells.run(options, wanted, time_to_proof, load, list(sets))
         lines = table(found, sets)
     text = [
@@ -306,7 +311,7 @@ def main():
         + (
             "test AUC, alpha (and l1_ratio) chosen by three folds, at most 10,000 rows."
             if options.pay
-            else "seconds to within 1e-3 of the optimum on one thread, in brackets the time of the rival over ours."
+            else "seconds of the processor to within 1e-3 of the optimum on one thread, in brackets the rival's over ours."
         ),
         "Columns are divided by max|x|; at most 50,000 rows.",
         "",

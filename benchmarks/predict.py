@@ -1,4 +1,4 @@
-"""predict of a million rows beside the product Xw alone: what checks, cut and labels cost.
+"""predict of a million rows compared with the product Xw alone: what checks, threshold and labels cost.
 
 python benchmarks/predict.py [--rows 1000000]
 """

@@ -1,4 +1,4 @@
-"""Probabilities: our sigmoid beside scikit-learn's calibrations of the same classifier, and logistic regression.
+"""Probabilities: our sigmoid compared with scikit-learn's calibrations of the same classifier, and logistic regression.
 
     SCORELINE_DATA=folder python benchmarks/probabilities.py [--sets a9a,letter] [--measures roc_auc,f1] [--alpha 1e-4]
 

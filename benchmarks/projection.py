@@ -1,4 +1,4 @@
-"""Projection onto a box with one equality: time against n, and beside a version that sorts all kinks.
+"""Projection onto a box with one equality: time against n, and compared with a version that sorts all kinks.
 
     python benchmarks/projection.py [--most 10000000]
 
@@ -41,11 +41,11 @@ def main(report, most=MOST):
     for n in sizes:
         y = np.where(rng.random(n) < 0.3, 1, -1)
         v = 0.5 + rng.standard_normal(n)
-        apart = float(np.abs(project_balanced(v, y) - by_sorting(v, y)).max())
+        difference = float(np.abs(project_balanced(v, y) - by_sorting(v, y)).max())
         sides = {"ours": lambda: project_balanced(v, y), "sorting": lambda: by_sorting(v, y)}
         best = interleave(sides, 3 if n > 10**6 else 7)
         seconds.append(best["ours"].best)
-        note = f"{1e3 * best['ours'].best:.2f} ms, sorting {1e3 * best['sorting'].best:.2f} ms; largest difference {apart:.1e}"
+        note = f"{1e3 * best['ours'].best:.2f} ms, sorting {1e3 * best['sorting'].best:.2f} ms; differs by {difference:.1e}"
         target = ">= 3" if n == MOST else ""
         report.add(f"n = {n:,}: sorting / ours", best["sorting"].best / best["ours"].best, "x", target, note)
     if len(sizes) > 1:

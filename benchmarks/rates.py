@@ -48,7 +48,7 @@ RISKS = {"prbep": PrbepRisk, "roc_area": RocAreaRisk, "hinge": HingeRisk}
 TITLES = {"prbep": "break-even", "roc_area": "ROC area", "hinge": "hinge", "contingency": "F1"}
 LEVELS = 10.0 ** -np.arange(1.0, 5.1, 0.5)  # of the duality gap on a9a
 SIZES = (10, 32, 100, 316, 1000)  # rows of the counter-examples, even, so that the classes of the hinge are equal
-LOOKS = {
+STYLES = {
     "bundle": ("#e7968c", 5.0),
     "bundle_ls": ("#c0392b", 2.0),
     "smoothed": ("#1f6fb2", 1.8),
@@ -91,7 +91,7 @@ def counter_examples(most, seconds):
     """Yield (title, solver, {eps: iterations}) of every counter-example and every solver that serves it."""
     for index, first in enumerate(hard_for_cutting_planes(SIZES[0])):
         title = f"{'line search' if first.solver == 'bundle_ls' else TITLES[first.risk]}, {first.name}"
-        for name in LOOKS:
+        for name in STYLES:
             if solver_for(name, first, 1.0) is None:
                 continue
             found = {}
@@ -160,7 +160,7 @@ def draw(curves, path):
     lines = -(-(len(curves) + 1) // columns)
     _, axes = plt.subplots(lines, columns, figsize=(3.3 * columns, 3.3 * lines), layout="constrained")
     for axis, (title, found) in zip(axes.flat, curves.items(), strict=False):
-        for name, (colour, width) in LOOKS.items():
+        for name, (colour, width) in STYLES.items():
             levels = found.get(name, {})
             if levels:
                 eps, k = np.array(list(levels.items())).T
@@ -175,12 +175,12 @@ def draw(curves, path):
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
         axis.set(xlabel="1/eps", ylabel="iterations")
-    handles = [Line2D([], [], color=colour, linewidth=width, marker="o") for colour, width in LOOKS.values()]
+    handles = [Line2D([], [], color=colour, linewidth=width, marker="o") for colour, width in STYLES.values()]
     handles += [Line2D([], [], color="black", linewidth=0.9, linestyle=style) for style in ("--", ":")]
     for axis in axes.flat[len(curves) :]:
         axis.axis("off")
     axes.flat[len(curves)].legend(
-        handles, [*LOOKS, "slope of 1/eps", "slope of 1/sqrt(eps)"], frameon=False, fontsize=9
+        handles, [*STYLES, "slope of 1/eps", "slope of 1/sqrt(eps)"], frameon=False, fontsize=9
     )
     plt.savefig(path, dpi=90, pil_kwargs={"optimize": True})
     plt.close()

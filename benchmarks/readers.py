@@ -1,4 +1,4 @@
-"""Readers of files beside scikit-learn's: seconds, megabytes a second, memory beyond the arrays returned.
+"""Readers of files compared with scikit-learn's: seconds, megabytes per second, memory beyond the arrays returned.
 
     SCORELINE_DATA=folder python benchmarks/readers.py [--sets covtype,mnist]
 
@@ -21,7 +21,7 @@ from common import OUTPUT, child, standalone
 from scoreline.io import read_libsvm
 from smoothing_data import VARIABLE, path_of
 
-NAME, TITLE = "readers", "read_libsvm beside scikit-learn's load_svmlight_file"
+NAME, TITLE = "readers", "read_libsvm compared with scikit-learn's load_svmlight_file"
 PEAK = """
 import json, resource, sys
 from scoreline.io import read_libsvm

@@ -389,12 +389,12 @@ def codes_once(folder, rows, codes, seed):
 
     clf, X, value, works = tested(folder / f"converted{seed}")
     score = clf.decision_function(X)
-    apart = attempt(lambda: tested(folder / f"apart{seed}", "--min-category-rows", 1))
+    ungrouped = attempt(lambda: tested(folder / f"apart{seed}", "--min-category-rows", 1))
     found = {
         "features": float(clf.n_features_in_),
         "train folder --test x.csv": works,
         "test F1": value,
-        "test F1, --min-category-rows 1": value if isinstance(apart, str) else apart[2],
+        "test F1, --min-category-rows 1": value if isinstance(ungrouped, str) else ungrouped[2],
     }
     for name, scores_of in (("ONNX with raw columns", by_onnx), ("SQL", by_sql), ("JSON", by_json)):
         found[f"largest difference, {name}"] = attempt(

@@ -186,7 +186,7 @@ class Side:
         self._process.stdout.close()
 
 
-def serve(suite: Path, scores: int) -> None:
+def answer_requests(suite: Path, scores: int) -> None:
     """Be one side: load the cases, then time what is asked for. Only answers go to the standard output."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -194,9 +194,9 @@ def serve(suite: Path, scores: int) -> None:
     found: dict[str, Any] = {}
     work: Any = None
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         try:
-            if asked["what"] == "start":
+            if request["what"] == "start":
                 own = Path.cwd() / SUITE
                 try:
                     found, own_cases = load(suite).cases(scores), False
@@ -205,13 +205,13 @@ def serve(suite: Path, scores: int) -> None:
                         raise
                     found, own_cases = load(own).cases(scores), True
                 answer = {"cases": list(found), "package": sys.modules["scoreline"].__file__, "own_cases": own_cases}
-            elif asked["what"] == "prepare":
+            elif request["what"] == "prepare":
                 work = None  # the memory of the last one goes first
-                work = found[asked["case"]]()
+                work = found[request["case"]]()
                 timed(work)  # compiles
                 answer = {"seconds": min(timed(work) for _ in range(2))}
             else:
-                answer = {"seconds": min(timed(work) for _ in range(asked["calls"]))}
+                answer = {"seconds": min(timed(work) for _ in range(request["calls"]))}
         except Exception:
             answer = {"error": traceback.format_exc()}
         print(json.dumps(answer), file=answers, flush=True)
@@ -325,7 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
             folder = Path(name)
             trees = {role: folder / role for role in ("base", "head")}
             called = {role: unpack(options.repository, getattr(options, role), tree) for role, tree in trees.items()}
-            title = f"{called['head']} beside {called['base']}: slower is more than {options.relative:g} times "
+            title = f"{called['head']} compared with {called['base']}: slower is more than {options.relative:g} times "
             title += f"and {options.absolute_ms:g} ms"
             print(f"{title}\n{HEADING}", flush=True)
             rows = measure(trees, folder, options)
@@ -345,6 +345,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
-        serve(Path(sys.argv[2]), int(sys.argv[3]))
+        answer_requests(Path(sys.argv[2]), int(sys.argv[3]))
     else:
         sys.exit(main())

@@ -2,7 +2,7 @@
 
 A curve is a list of (seconds since `fit` was called, coefficients with the intercept last); copying coefficients for it is
 off the clock. Row methods leave one point for each pass, `bundle_ocas` and `plugin` one for each iteration (thinned, about 30
-for 5000), the others one at their end. No method cuts its scores: benchmarks/rows.py does that, alike for all of them.
+for 5000), the others one at their end. No method thresholds its scores: benchmarks/rows.py does that, alike for all of them.
 
 1PMB is the mini-batch method of Kar, Narasimhan and Jain (2014), "Online and stochastic gradient methods for non-decomposable
 loss functions" (studies/mini_batch.py). Its step wants scaled features and has to be chosen.
@@ -81,7 +81,7 @@ def ours(solver: str, curve: bool = False, thin: bool = False, risk: str = "auto
             params["passes"] = settings.passes
         model = MeasureClassifier(
             measure, solver=solver, risk=risk, solver_params=params, alpha=settings.alpha,
-            threshold="train" if rows else "none",  # stamp looks at the cut to choose its weights
+            threshold="train" if rows else "none",  # stamp looks at the threshold to choose its weights
             max_iter=10**6, max_time=settings.cap, random_state=settings.seed,
         ).fit(X, y)  # fmt: skip
         return Run(track.ended(np.append(model.coef_, model.trained_intercept_)), model.status_)

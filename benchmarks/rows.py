@@ -1,4 +1,4 @@
-"""Training row by row (spade, stamp) beside batch methods and 1PMB: test measure against seconds; rows a second.
+"""Training row by row (spade, stamp) compared with batch methods and 1PMB: test measure against seconds; rows per second.
 
     SCORELINE_DATA=folder python benchmarks/rows.py [--parts table,speed,figures] [--sets ijcnn1,covtype] [--measures f1,qmean]
         [--methods stamp,plugin] [--alphas 1e-4,1e-6] [--passes 25] [--cap 120] [--raw] [--rows 0] [--jobs 1] [--resume]
@@ -10,7 +10,7 @@ dense above a density of 0.3 and CSR below, so that none suffers from raw units 
 alpha, and 1PMB its step, too, by the measure on a fifth of the training rows, off the clock: a favour to 1PMB, which could not
 do without. Then it trains on all training rows with the clock, --cap seconds at most (scikit-learn: 1000 iterations), with the
 threads of the process and everything compiled; a short fit three times, the least time of every point counting. Every point of
-its curve gets the cut that is best on the training scores, off the clock, and the measure on the test rows is what counts.
+its curve gets the threshold that is best on the training scores, off the clock, and the measure on the test rows counts.
 
 A row method is "within" if after the last pass it is at most 0.01 below the best end of a batch method. Times are those until a
 method first is where that begins. A method that shows itself at its end alone can only be as fast as its whole fit. Steps of
@@ -18,7 +18,7 @@ the row methods depend on the number of passes: the point after pass 3 is one on
 best batch method is that on the test rows, of up to five: that favours the batch side. There is one split: differences below
 the noise of the test rows mean nothing.
 
-speed: rows a second with one thread, five passes over CSR, beside SGDClassifier with and without averaging. figures
+speed: rows per second with one thread, five passes over CSR, beside SGDClassifier with and without averaging. figures
 (rows_figures.py): test measure against seconds, from the curves.
 
 Curves go to the file beside --out that ends in -curves.json after every run, and --resume keeps what is there; the tables to
@@ -53,7 +53,7 @@ from scoreline.measures import best_threshold, get_measure
 from smoothing_data import VARIABLE, narrow
 from studies.mini_batch import ETAS
 
-NAME, TITLE = "rows", "row by row beside batch methods: test measure against seconds; rows a second"
+NAME, TITLE = "rows", "row by row compared with batch methods: test measure against seconds; rows per second"
 PARTS = ("table", "speed", "figures")
 SPEED_SETS, SPEED_PASSES, SPEED_ALPHA = ("a9a", "mnist", "census-income"), 5, 1e-6
 DENSE = 0.3
@@ -88,7 +88,7 @@ def prepared(name, raw=False, rows=0, dense=True):
 
 
 def reached(measure, w, data):
-    """Return the measure on the test rows with the cut that is best on the training rows."""
+    """Return the measure on the test rows with the threshold that is best on the training rows."""
     p = data.X.shape[1]  # a risk without an intercept leaves no more coefficients than that
     z, z_test = (X @ w[:p] + w[p:].sum() for X in (data.X, data.X_test))
     return float(get_measure(measure).value(data.y_test, z_test - best_threshold(data.y, z, measure).threshold))
@@ -137,11 +137,11 @@ def one_run(name, method, measure, data, options):
         "curve": [(seconds, reached(measure, w, data)) for seconds, w in run.points], "status": run.status,
         "choice_seconds": choice, "validation": validation, "others_busy": busy, "rows": len(data.y),
         "features": data.X.shape[1], "positives": int(data.y.sum()), "dense": not issparse(data.X),
-        "options": said(options),
+        "options": settings_of(options),
     }  # fmt: skip
 
 
-def said(options):
+def settings_of(options):
     """Return the options that a curve depends on: one made with others is not kept by --resume."""
     return {key: getattr(options, key) for key in ("alphas", "passes", "cap", "raw", "rows")}
 
@@ -149,9 +149,9 @@ def said(options):
 class Store:
     """The curve file: written after every run."""
 
-    def __init__(self, path, kept=()):
+    def __init__(self, path, earlier=()):
         self.path, self.heads, self.runs, self.speed = path, [], {}, {}
-        for file in kept:
+        for file in earlier:
             found = json.loads(Path(file).read_text())
             self.heads += found["heads"]
             self.runs |= {key: run for key, run in found["runs"].items() if "failed" not in run or key not in self.runs}
@@ -159,7 +159,7 @@ class Store:
 
     def has(self, key, options):
         run = self.runs.get(key)
-        return run is not None and "failed" not in run and run["options"] == said(options)
+        return run is not None and "failed" not in run and run["options"] == settings_of(options)
 
     def write(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -229,7 +229,7 @@ def listed(rows):
 
 
 def speed(report, store, options):
-    """Measure rows a second with one thread, taking turns."""
+    """Measure rows per second with one thread, taking turns."""
     common = {"alpha": SPEED_ALPHA, "random_state": SEED}
     for name in options.speed_sets:
         data = prepared(name, options.raw, dense=False)
@@ -245,7 +245,7 @@ def speed(report, store, options):
         with threadpool_limits(1):
             taken = interleave({label: (lambda m: lambda: m.fit(X, y))(m) for label, m in models.items()}, 5)
         store.speed[name] = {
-            "rows": len(y), "non-zeros a row": X.nnz / len(y), "rows a second": {
+            "rows": len(y), "non-zeros per row": X.nnz / len(y), "rows per second": {
                 label: SPEED_PASSES * len(y) / seconds.best for label, seconds in taken.items()
             },
         }  # fmt: skip
@@ -254,14 +254,12 @@ def speed(report, store, options):
 
 def report_speed(report, store):
     for name, found in store.speed.items():
-        rates = found["rows a second"]
+        rates = found["rows per second"]
         report.add(
             f"{name}: SGD averaged", rates["SGD averaged"] / 1e6, "M/s", "", f"not averaged {rates['SGD'] / 1e6:.3g}"
         )
         for label in (label for label in rates if not label.startswith("SGD")):
-            note = (
-                f"{rates[label] / 1e6:.3g} million rows a second; / SGD not averaged {rates[label] / rates['SGD']:.2f}"
-            )
+            note = f"{rates[label] / 1e6:.3g} million rows per second; / SGD not averaged {rates[label] / rates['SGD']:.2f}"
             report.add(f"{name}: {label} / SGD averaged", rates[label] / rates["SGD averaged"], "x", ">= 1", note)
 
 
@@ -272,7 +270,7 @@ def in_processes(options):
         out = options.out.with_name(f"{options.out.stem}-{name}.json")
         command = [sys.executable, __file__, *forwarded(options), "--sets", name, "--out", str(out)]
         subprocess.run(command, check=False)  # what failed is in its output, and missing from its file
-        return curves_beside(out)
+        return curves_file(out)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         return [path for path in pool.map(own, options.sets) if path.exists()]
@@ -292,19 +290,19 @@ def forwarded(options):
     return words + ["--rows", str(options.rows)] + ["--raw"] * options.raw + ["--resume"] * options.resume
 
 
-def curves_beside(out):
+def curves_file(out):
     return out.with_name(f"{out.stem}-curves.json")
 
 
 def main(report, options):
     warnings.simplefilter("ignore")  # a fit that ends at the cap says so in its status
-    path = curves_beside(options.out)
+    path = curves_file(options.out)
     given = options.join or ([options.source] if options.source else [])
     running = not given
-    kept = given or ([path] if options.resume and path.exists() else [])
+    earlier = given or ([path] if options.resume and path.exists() else [])
     if running and options.jobs > 1 and "table" in options.parts:
-        kept += in_processes(options)
-    store = Store(path, kept)
+        earlier += in_processes(options)
+    store = Store(path, earlier)
     if running:
         store.heads.append(header())
         if "table" in options.parts and options.jobs == 1:
@@ -344,12 +342,12 @@ def parsed(arguments=None):
     parser.add_argument("--join", type=Path, nargs="+", help="curve files to make one of, without running")
     parser.add_argument("--to", type=Path, default=OUTPUT, help="folder of the figures")
     options = parser.parse_args(arguments)
-    for asked, known in ((options.parts, PARTS), (options.measures, MEASURES), (options.methods, METHODS)):
-        if unknown := sorted(set(asked) - set(known)):
+    for requested, known in ((options.parts, PARTS), (options.measures, MEASURES), (options.methods, METHODS)):
+        if unknown := sorted(set(requested) - set(known)):
             parser.error(f"unknown {unknown}; there are {list(known)}")
     return options
 
 
 if __name__ == "__main__":
-    asked = parsed()
-    standalone(SimpleNamespace(NAME=NAME, TITLE=TITLE, main=lambda report: main(report, asked)), out=asked.out)
+    requested = parsed()
+    standalone(SimpleNamespace(NAME=NAME, TITLE=TITLE, main=lambda report: main(report, requested)), out=requested.out)

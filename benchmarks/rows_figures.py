@@ -20,7 +20,7 @@ WITHIN = 0.01
 TITLES = {
     "qmean": "Q-mean", "min_tpr_tnr": "min(TPR, TNR)", "hmean": "H-mean", "gmean": "G-mean", "f1": "F1", "jaccard": "Jaccard",
 }  # fmt: skip
-LOOKS = {  # label, colour, marker
+STYLES = {  # label, colour, marker
     "spade": ("SPADE, row by row", "#c0392b", "o"),
     "stamp": ("STAMP, row by row", "#c0392b", "o"),
     "1pmb": ("1PMB, buffers of 500", "#e08e2b", "s"),
@@ -123,12 +123,12 @@ def panel(ax, runs, title):
     """Draw the curves of one set and measure."""
     ends = {m: run["curve"][-1][1] for m, run in runs.items()}
     reached = [value for run in runs.values() for _, value in run["curve"]]
-    judged = [value for m, value in ends.items() if m != "1pmb"] or list(ends.values())
-    spread = max(max(reached) - min(judged), 3.0 * WITHIN)
+    compared = [value for m, value in ends.items() if m != "1pmb"] or list(ends.values())
+    spread = max(max(reached) - min(compared), 3.0 * WITHIN)
     bottom = max(min(reached) - 0.05 * spread, max(reached) - SHOWN * spread)
     ax.set_ylim(bottom, max(reached) + 0.1 * spread)
     for method in reversed([m for m in METHODS if m in runs]):  # ours on top
-        _, colour, marker = LOOKS[method]
+        _, colour, marker = STYLES[method]
         seconds, values = zip(*runs[method]["curve"], strict=True)
         mine = method in ROW_METHODS
         ax.plot(
@@ -139,7 +139,7 @@ def panel(ax, runs, title):
     if batch:
         ax.axhline(max(batch) - WITHIN, color="#888888", linewidth=0.9, linestyle=":")
     for k, method in enumerate(m for m in METHODS if m in ends and ends[m] < bottom):
-        label, colour, _ = LOOKS[method]
+        label, colour, _ = STYLES[method]
         text = f"{label.partition(',')[0]} ends at {ends[method]:.2f} after {runs[method]['curve'][-1][0]:.2g} s"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         ax.text(
@@ -196,7 +196,7 @@ def draw(measure, panels, path):
     used = [m for m in METHODS if any(m in runs for runs in panels.values())]
     handles, labels = [], []
     for method in used:
-        label, colour, marker = LOOKS[method]
+        label, colour, marker = STYLES[method]
         line = any(len(runs[method]["curve"]) > 1 for runs in panels.values() if method in runs)
         width = 2.4 if method in ROW_METHODS else 1.5
         handles.append(

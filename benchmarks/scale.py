@@ -1,4 +1,4 @@
-"""Training on a Dask cluster of this machine beside training in memory: seconds and bytes of an iteration.
+"""Training on a Dask cluster of this machine compared with training in memory: seconds and bytes of an iteration.
 
     python benchmarks/scale.py [--rows 5e6] [--features 50 100 200] [--workers 2] [--risks roc_area hinge prbep] [--quick]
 
@@ -25,7 +25,7 @@ from scoreline.risks.registry import get_risk
 from scoreline.runtime import parallel
 from scoreline.solvers.smoothed import SmoothedSolver
 
-NAME, TITLE = "scale", "training on a cluster beside training in memory"
+NAME, TITLE = "scale", "training on a cluster compared with training in memory"
 ITERATIONS, TURNS = 8, 3
 
 

@@ -160,14 +160,14 @@ def roc_bytes(keys, shape, parents=2, weighted=False):
     return moved + others * (size + 8.0 * keys) + numbers
 
 
-class Look(NamedTuple):
+class Round(NamedTuple):
     """One round of k-section: places or intervals that all parts send together, and numbers for each."""
 
     entries: float
     numbers: int
 
 
-def prbep_looks(rows, shape):
+def prbep_rounds(rows, shape):
     """Rounds that are usual: counts in intervals, then single scores; sums in intervals, then single kinks. An upper bound."""
     few, kinks = (
         min(selection.MAX_SENT_ENTRIES, rows / shape.parts),
@@ -175,19 +175,19 @@ def prbep_looks(rows, shape):
     )
     wide = selection.INTERVALS
     return (
-        [Look(wide * shape.parts, 1), Look(few * shape.parts, 2)],
-        [Look(wide * shape.parts, 2), Look(kinks * shape.parts, 2)],
+        [Round(wide * shape.parts, 1), Round(few * shape.parts, 2)],
+        [Round(wide * shape.parts, 2), Round(kinks * shape.parts, 2)],
     )
 
 
-def prbep_bytes(rows, shape, looks=None, parents=2):
+def prbep_bytes(rows, shape, rounds=None, parents=2):
     """PRBEP with its gradient: a sample, k-section for the bias and for its shift, then sums."""
-    bias, shift = prbep_looks(rows, shape) if looks is None else looks
+    bias, shift = prbep_rounds(rows, shape) if rounds is None else rounds
     own = rows / shape.parts
     sample = ceil(own / max(1, own // max(16, selection.SAMPLE // shape.parts)))
     moved = shape.parts * (8.0 + 24.0 + 16.0 * sample)
-    moved += sum(shape.parts * (24.0 + 8.0) + 8.0 * look.numbers * look.entries for look in bias)
-    moved += sum(shape.parts * (40.0 + 16.0) + 8.0 * look.numbers * look.entries for look in shift)
+    moved += sum(shape.parts * (24.0 + 8.0) + 8.0 * one.numbers * one.entries for one in bias)
+    moved += sum(shape.parts * (40.0 + 16.0) + 8.0 * one.numbers * one.entries for one in shift)
     # Offset, width and the six numbers of the balance down; four sums, the largest score and products by class up.
     return moved + 8.0 * shape.parts * (8 + 5 + 2 * (2 + parents))
 
@@ -213,22 +213,22 @@ def moments_bytes(p, shape):
 
 
 def inspect_bytes(p, shape):
-    """The look through X before the first iteration: the largest magnitude of every column, compared in a tree."""
+    """The check of X before the first iteration: the largest magnitude of every column, compared in a tree."""
     return 8.0 * p * shape.workers
 
 
-def steady_cut_bytes(problem, shape):
-    """A cut for new rows: at most POINTS of a class from each part, with label, score and weight."""
+def robust_threshold_bytes(problem, shape):
+    """A robust threshold: at most POINTS of a class from each part, with label, score and weight."""
     classes = problem.positives, problem.rows - problem.positives
     return 17.0 * shape.parts * sum(min(block_cut.POINTS, n / shape.parts) for n in classes)
 
 
-def exact_cut_bytes(shape, looks=1):
-    """The exact cut: rows in `looks` rounds of EDGES thresholds; single rows at the end. An upper bound for so many rounds."""
+def exact_threshold_bytes(shape, rounds=1):
+    """An upper bound for an exact threshold: `rounds` rounds of EDGES thresholds, and single rows at the end."""
     edges = block_cut.EDGES + 2
     sample = 2.0 * 8.0 * max(16, block_cut.SAMPLE / shape.parts)
     rows = 17.0 * block_cut.MAX_GATHERED_ROWS
-    return shape.parts * (40.0 + 8.0 + sample + looks * 8.0 * (edges + 3 * (edges + 1)) + 16.0) + rows
+    return shape.parts * (40.0 + 8.0 + sample + rounds * 8.0 * (edges + 3 * (edges + 1)) + 16.0) + rows
 
 
 def iteration_bytes(risk, problem, shape, evaluations=1.0, products=1.0):
@@ -305,10 +305,10 @@ def evaluation_phases(risk, problem, shape, machine):
             shared_phase("sums of keys", keys, keys, problem, shape, machine, 2, 0.8 * work, False),
             Phase("sums", 1, parts, 0.1 * work, 0.0, numbers, True),
         ]
-    bias, shift = prbep_looks(problem.rows, shape)
-    looks = [Look(selection.SAMPLE, 2), *bias, *shift]
+    bias, shift = prbep_rounds(problem.rows, shape)
+    rounds = [Round(selection.SAMPLE, 2), *bias, *shift]
     found = [
-        Phase("k-section", 1, parts, work / 6, 0.0, 8.0 * look.numbers * look.entries / back, True) for look in looks
+        Phase("k-section", 1, parts, work / 6, 0.0, 8.0 * one.numbers * one.entries / back, True) for one in rounds
     ]
     return [*found, Phase("sums", 1, parts, work / 6, 0.0, 8.0 * 20 * parts / back, True)]
 
@@ -402,7 +402,7 @@ def table(risk, problem, shape, machine):
 
 def title(risk, problem, shape):
     """Describe a case."""
-    entries = "dense" if problem.nonzeros is None else f"{problem.nonzeros:g} non-zeros a row"
+    entries = "dense" if problem.nonzeros is None else f"{problem.nonzeros:g} non-zeros per row"
     return (
         f"{risk}: {problem.rows:g} rows x {problem.features:g} features ({entries}), {problem.positives:g} positives, "
         f"{shape.workers} workers with {shape.each} part(s) each"
@@ -453,9 +453,9 @@ def once(problem, shape, machine):
     """Print what happens once in a fit, through the link of the client."""
     print("\n| once | bytes | seconds of the client's link |\n| --- | ---: | ---: |")
     for name, moved in (
-        ("look through X (largest of every column, from each part)", inspect_bytes(problem.features, shape)),
-        ("robust threshold (at most 65,536 of a class from each part)", steady_cut_bytes(problem, shape)),
-        ("exact cut, two rounds", exact_cut_bytes(shape, 2)),
+        ("check of X (largest of every column, from each part)", inspect_bytes(problem.features, shape)),
+        ("robust threshold (at most 65,536 of a class from each part)", robust_threshold_bytes(problem, shape)),
+        ("exact threshold, two rounds", exact_threshold_bytes(shape, 2)),
         ("moments of the classes, all links", moments_bytes(problem.features, shape)),
         ("an evaluation that gathers all scores", gathered_bytes(problem.rows)),
     ):

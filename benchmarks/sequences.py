@@ -1,4 +1,4 @@
-"""Features of sequences from one byte per letter, beside the same features hashed into a CSR matrix.
+"""Features of sequences from one byte per letter, compared with the same features hashed into a CSR matrix.
 
     python benchmarks/sequences.py [--rows 1000000] [--disk-gb 2] [--parts products,fit,disk] [--folder scratch]
 
@@ -74,8 +74,8 @@ def dna(rng, n, length, anywhere=0.5):
         rows = np.flatnonzero(rows)
         first = rng.integers(0, length - len(motif), size=len(rows)) if places is None else np.full(len(rows), places)
         for k, letter in enumerate(motif):
-            kept = rng.random(len(rows)) < 0.95
-            letters[rows[kept], first[kept] + k] = letter
+            readable = rng.random(len(rows)) < 0.95
+            letters[rows[readable], first[readable] + k] = letter
     return letters.view(f"S{length}").ravel(), y
 
 

@@ -129,8 +129,8 @@ def main():
         print(
             f"no data for {', '.join(absent)}: set SCORELINE_DATA to a folder with NAME.svm or NAME.svm.xz (docs/datasets.md)"
         )
-    asked = tuple(filter(None, options.rivals.split(",")))
-    chosen = {n: r for n, r in all_rivals().items() if not asked or n.startswith(asked)}
+    requested = tuple(filter(None, options.rivals.split(",")))
+    chosen = {n: r for n, r in all_rivals().items() if not requested or n.startswith(requested)}
     skipped = {name: why for name, rival in chosen.items() if (why := rival.missing()) is not None}
     for name, why in skipped.items():
         print(f"skipped {name}: {why}")

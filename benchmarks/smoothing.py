@@ -1,4 +1,4 @@
-"""Objective against time and passes of solver="smoothed", beside the paper's way of smoothing.
+"""Objective against time and passes of solver="smoothed", compared with the paper's way of smoothing.
 
 The rivals (rivals_smoothing.py) follow Zhang, Saha and Vishwanathan (2012), section 5.4: L-BFGS-B on the smoothed objective
 with mu = 10 eps / D fixed, eps = 0.001, the risk in NumPy; once with SciPy's products ("paper") and once with ours ("paper
@@ -36,7 +36,7 @@ from scoreline.risks import PrbepRisk, RocAreaRisk
 from scoreline.solvers import AcceleratedSolver, SmoothedSolver
 from smoothing_data import VARIABLE, Data, load
 
-NAME, TITLE = "smoothing", "solver='smoothed' beside L-BFGS-B with a fixed smoothing; ratios are rival / ours"
+NAME, TITLE = "smoothing", "solver='smoothed' compared with L-BFGS-B with a fixed smoothing; ratios are rival / ours"
 SETS = "a9a ijcnn1 cod-rna covtype mnist census-income kddcup99 letter reuters-mfx sector dense".split()
 PARTS = ("cells", "mu", "rows", "work", "planes")
 RISKS = {"roc_area": RocAreaRisk, "prbep": PrbepRisk}

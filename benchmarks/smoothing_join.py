@@ -65,7 +65,7 @@ def main():
     report = Report("smoothing", "")
     summary(report, cells, options.cap)
     head = found[0]["header"]
-    lines = ["# solver='smoothed' beside L-BFGS-B with a fixed smoothing", "", options.how, ""]
+    lines = ["# solver='smoothed' compared with L-BFGS-B with a fixed smoothing", "", options.how, ""]
     lines += [f"- {key}: {head[key]}" for key in ("date", "python", "versions", "revision", "cpu", "threads")]
     lines += ["", "## Summary", "", "| figure | value | note |", "|---|---:|---|"]
     lines += [f"| {r['label']} | {r['value']:.3g} {r['unit']} | {r['note']} |" for r in report.rows if "label" in r]

@@ -1,11 +1,11 @@
-"""Does direct training pay? solver="auto" and plugin beside LogisticRegression with a tuned threshold, on paired splits.
+"""Does direct training pay? solver="auto" and plugin compared with LogisticRegression with a tuned threshold, on paired splits.
 
 For every data set, at most ROWS stratified rows, SPLITS stratified splits (30 % test). C and alpha = 1 / (n C) are chosen
 once per split by AUC on one inner share, for all measures and methods; that time counts for neither side. The rival is
 TunedThresholdClassifierCV(LogisticRegression, cv=5) with the measure as scoring (for recall_at_precision: recall where
 precision is at least 0.9, else 0). Prints one line per data set and measure, and for each measure the mean difference over
 data sets with a bootstrap interval over data sets, and the geometric mean of the ratio of times. solver="auto" takes
-`cost_search` for these measures, and `amp` for F1 and Jaccard with at least a hundred rows a feature.
+`cost_search` for these measures, and `amp` for F1 and Jaccard with at least a hundred rows per feature.
 
     SCORELINE_DATA=folder python benchmarks/tuned_threshold.py --jobs 2 [--sets a9a,letter] [--splits 10] [--out file.json]
 """
@@ -133,7 +133,7 @@ def summarise(results):
             wins, losses = int((d > 0.002).sum()), int((d < -0.002).sum())
             print(
                 f"  {method:<12} mean {d.mean():+.4f}, 95 % interval [{low:+.4f}, {high:+.4f}], better by more than 0.002 on "
-                f"{wins} sets, worse on {losses}; {speed(seconds, method, measure=measure):.1f} times as fast"
+                f"{wins} sets, worse on {losses}; {speed(seconds, method, measure=measure):.1f} times the speed"
             )
         if measure == "recall_at_precision":
             print("  test recall and test precision (mean over splits), splits that keep precision >= 0.9")
@@ -143,7 +143,7 @@ def summarise(results):
                         f"  {name:<14}"
                         + "   ".join(operating(points[measure, name, m], m) for m in (*METHODS, "rival"))
                     )
-    print("\ntimes: seconds of the rival (mean over measures and splits), how many times as fast the others are")
+    print("\ntimes: seconds of the rival (mean over measures and splits), speed of the others relative to it")
     for name in sets:
         mean = np.mean([s for key, all_ in seconds.items() if key[1:] == (name, "rival") for s in all_])
         print(f"  {name:<14} {mean:8.3f} s" + "".join(f"   {m} {speed(seconds, m, name=name):5.1f}" for m in METHODS))
@@ -165,8 +165,8 @@ def operating(points, method):
     """Return mean recall and precision of one method in words."""
     tp, fp, fn, _ = np.array(points, dtype=float).T
     precision = np.where(tp + fp > 0, tp / np.maximum(tp + fp, 1), 0.0)
-    kept = int((precision >= 0.9).sum())
-    return f"{method} {np.mean(tp / (tp + fn)):.3f} {precision.mean():.3f} {kept}/{len(tp)}"
+    n_met = int((precision >= 0.9).sum())
+    return f"{method} {np.mean(tp / (tp + fn)):.3f} {precision.mean():.3f} {n_met}/{len(tp)}"
 
 
 def main():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 OUT = DOCS / "notebooks"
-TUTORIALS = ("quickstart", "imbalanced", "production")
+TUTORIALS = ("quickstart", "imbalanced", "production", "scorecards")
 CELL = re.compile(r"^```(python|console)\n(.*?)^```$(?:\n\n^```text\n.*?^```$)?", re.MULTILINE | re.DOTALL)
 # Links to other pages, files to download and labels mean nothing outside the notebook.
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")

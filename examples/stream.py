@@ -44,7 +44,7 @@ ax.plot(n_rows, values, "o", color=MUTED, markersize=5, label="the next 5,000 ro
 means = [sum(values[k - 4 : k + 1]) / 5 for k in range(4, len(values))]
 ax.plot(n_rows[4:], means, color=MODELS[0], linewidth=2.2, label="mean of five blocks")
 tidy(ax)
-label(ax, "rows learnt from", "G-mean of rows not yet seen")
+label(ax, "rows learnt from", "G-mean of new rows")
 ax.xaxis.set_major_formatter("{x:,.0f}")
 ax.legend(frameon=False, loc="lower right")
 plt.show()

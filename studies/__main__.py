@@ -77,12 +77,12 @@ def make_parser() -> Parser:
 def run(options: Any, output: Output) -> None:
     """Run a study and print what the paper says beside what was found."""
     if options.out and not Path(options.out).absolute().parent.is_dir():
-        raise ValueError(f"--out {options.out}: its folder does not exist; make it first")
+        raise ValueError(f"--out {options.out}: its folder does not exist; create it first")
     study = get_study(options.name)(Datasets(options.data), options.quick)
     out = Path(options.out) if options.out else None
-    kept = None if out is None else out.with_name(out.name + ".jsonl")
+    record = None if out is None else out.with_name(out.name + ".jsonl")
     with output.progress("running") as progress, writing(options.out or ""):
-        findings, results = reproduce(study, kept, options.fresh, progress.update, options.minutes, options.jobs)
+        findings, results = reproduce(study, record, options.fresh, progress.update, options.minutes, options.jobs)
     if findings.missing:
         output.note(f"not on this machine: {', '.join(findings.missing)}; see docs/datasets.md")
     if findings.left:
@@ -99,12 +99,12 @@ def run(options: Any, output: Output) -> None:
     output.results(
         study=study.name, tables=tables, claims=claims, missing=findings.missing, reproduces=findings.reproduces
     )
-    judged = {
+    verdicts = {
         True: "All claims that were judged reproduce.",
         False: "NOT all claims reproduce.",
         None: "Nothing was judged.",
     }
-    output.text(judged[findings.reproduces])
+    output.text(verdicts[findings.reproduces])
     if out is not None:
         with writing(options.out):
             notes = write(out, study, findings, plain(results))

@@ -7,11 +7,19 @@ CONTRIBUTING.md has the tone guide. `tests/documentation/test_prose.py` reads th
 import re
 
 LONGEST_SENTENCE = 40  # words
+# "One row a class" and the like: what is counted, and per what.
+COUNTED = (
+    r"(?:rows?|columns?|features?|class(?:es)?|splits?|folds?|fits?|passes|iterations?|seconds?|minutes|workers?|labels?"
+    r"|bytes|numbers?|values?|comparisons?|look-ups?|products?|evaluations?|non-zeros|entries|threads?|blocks?|times|once|MB)"
+)
+UNIT = (
+    r"(?:row|feature|class|fold|example|category|label|column|iteration|pass|fit|second|worker|split|step|part|block"
+    r"|evaluation|entry)"
+)
 # What the glossary replaces, and by what.
 HOME_MADE = {
     r"\brecut\b|\bbest_cut\b|\bsteady cut\b|\b(?:the|a|its) cut\b": "threshold",
     r"\bleft-out (?:rows|scores)\b|\brows left out\b": "held-out rows, or leave-one-out scores",
-    r"\b(?:rows?|columns?|features?|class|split|fold|fit) an? (?:row|feature|class|fold|example|category|label)\b": "per",
     r"\bclass to be found\b": "positive class",
     r"\bmeasures? of counts\b": "count-based measure",
     r"\btimes as fast\b": "times faster",
@@ -23,7 +31,9 @@ HOME_MADE = {
     r"\bbeside\b": "compared with, next to, or in addition to",
     r"\bof everything random\b": "random seed",
     r"\bclass to find\b": "positive class",
-    r"\b(?:rows?|iteration|second|worker|label|column)s? an? (?:row|second|worker|iteration)\b": "per",
+    rf"\b{COUNTED} an? {UNIT}\b": "per",
+    r"\b(?:last|not yet) seen\b|\bseen rows?\b": "held-out, training or new rows, or the last computed value",
+    r"(?<!infinite )\belsewhere\b": "on a worker, on the host, otherwise, or in another place",
 }
 ANY_HOME_MADE = re.compile("|".join(HOME_MADE), re.IGNORECASE)
 WORD = re.compile(r"[\w+-]*\w[\w']*")
@@ -59,7 +69,12 @@ def wording_faults(text):
         words = len(WORD.findall(sentence))
         if words > LONGEST_SENTENCE:
             found.append(f"{words} words: {sentence:.200}")
-    words = prose(text)
+    return found + replaced_words(text)
+
+
+def replaced_words(text):
+    """Return the words that the glossary replaces, one line per fault."""
+    words, found = prose(text), []
     if ANY_HOME_MADE.search(words):
         for pattern, instead in HOME_MADE.items():
             found += [f"{match[0]!r}: use {instead}" for match in re.finditer(pattern, words, re.IGNORECASE)]

@@ -6,7 +6,7 @@ from rivals.base import MEASURES, Linear, Rival
 
 
 class Ours(Rival):
-    """MeasureClassifier; efforts are tolerances of the proved gap."""
+    """MeasureClassifier; efforts are tolerances of the duality gap."""
 
     package, module, aware = "scoreline", "scoreline", True
     efforts = (0.5, 0.1, 0.01, 0.001)
@@ -16,12 +16,10 @@ class Ours(Rival):
         self.name, self.risk, self.measures = name, risk, measures
 
     def fit(self, data: Any, alpha: float, effort: Any, measure: str) -> Linear:
-        """Fit with all else at its default; the rivals hardly penalise their intercept, so neither does this."""
+        """Fit with all else at its default: the intercept has no penalty, as that of most rivals."""
         from scoreline import MeasureClassifier
 
-        model = MeasureClassifier(
-            measure, risk=self.risk, alpha=alpha, tol=effort, intercept_scaling=100.0, max_iter=100_000, random_state=0
-        )
+        model = MeasureClassifier(measure, risk=self.risk, alpha=alpha, tol=effort, max_iter=100_000, random_state=0)
         model.fit(*data)
         return Linear(model.coef_.ravel(), float(model.intercept_[0]), threshold=True)
 

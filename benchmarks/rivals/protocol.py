@@ -53,21 +53,21 @@ def _narrow(X: Any) -> Any:
     return X
 
 
-def work(rows: Rows, rival: Rival, measures: list[str], limit: float, told: Callable[[dict[str, Any]], None]) -> None:
+def work(rows: Rows, rival: Rival, measures: list[str], limit: float, report: Callable[[dict[str, Any]], None]) -> None:
     """Do one job; every finding is told as soon as it is there."""
     warnings.simplefilter("ignore")  # loose tolerances and few iterations are among the efforts
     warm_up(rival, rows, measures)
     begin = time.perf_counter()
     groups = [[m] for m in measures] if rival.aware else [measures]
     chosen = choose_alphas(rival, rows, groups, 0.5 * limit)
-    told({"kind": "tuned", "seconds": time.perf_counter() - begin, "alpha": chosen})
-    whole = rival.prepare(rows.X, rows.y)
+    report({"kind": "tuned", "seconds": time.perf_counter() - begin, "alpha": chosen})
+    prepared = rival.prepare(rows.X, rows.y)
     for effort in rival.efforts:
         for group in groups:
             for alpha in sorted({chosen[measure] for measure in group}):
                 wanted = [measure for measure in group if chosen[measure] == alpha]
-                for measure, seconds, value in _fitted(rival, whole, rows, alpha, effort, wanted):
-                    told(
+                for measure, seconds, value in _fitted(rival, prepared, rows, alpha, effort, wanted):
+                    report(
                         {
                             "kind": "fit",
                             "measure": measure,

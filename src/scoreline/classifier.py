@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from scoreline.features.fitted import FittedFeatures
 from scoreline.features.registry import pair_options
 from scoreline.features.shapes import ShapeFunction, shape_functions
+from scoreline.fitting.bands import shape_errors
 from scoreline.fitting.certified import CertifiedFit, with_cost
 from scoreline.fitting.checks import (
     available_if,
@@ -44,6 +45,7 @@ from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import ColumnMap, mapped_like
 from scoreline.operators.convert import checked_scores
 from scoreline.penalties import Penalty
+from scoreline.risks.on_base_scores import on_base_scores
 from scoreline.risks.registry import get_risk
 from scoreline.runtime import parallel
 from scoreline.runtime.array_types import is_dask, library_of
@@ -56,6 +58,7 @@ from scoreline.scorecards.make import CardOptions, CardRows, make_scorecard
 from scoreline.scores import space_of
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.common.row_method import RowMethod
+from scoreline.solvers.registry import get_solver
 
 logger = logging.getLogger("scoreline")
 
@@ -379,7 +382,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if is_dask(X):
             validate_data(self, feature_source(X), reset=False, skip_check_array=True)
             dask = room_module("blocks", "dask_operator")
-            check_same_use(self._uses_base_scores, base_scores)
+            check_same_use(self.uses_base_scores_, base_scores)
             lazy = dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map, self._features)
             return lazy if base_scores is None else lazy + base_scores
         z = self._scored(X, base_scores=base_scores)[0]
@@ -604,7 +607,13 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def shape_functions(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, base_scores: Any = None
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        base_scores: Any = None,
+        *,
+        bands: bool = False,
     ) -> list[ShapeFunction]:
         """Return what each column, and each pair of columns, adds to the score; the most important first.
 
@@ -617,11 +626,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Rows count as often as their weight.
         base_scores : array of m numbers, optional
             Base scores of these rows, needed if the model was trained with base scores.
+        bands : bool, default=False
+            Also estimate the standard error of every value (`errors`), by a jackknife: the model is trained again 30 times,
+            without one of 30 groups of rows each time. X and y must be the training rows. The bins, the pairs and alpha stay
+            as they are, so the errors do not include the choice of these.
 
         Returns
         -------
         list of ShapeFunction
-            columns, labels of the bins, scores, counts of the training rows, importance.
+            columns, labels of the bins, scores, counts of the training rows, importance, errors.
         """
         check_is_fitted(self, "coef_")
         features = getattr(self, "feature_map_", None)
@@ -631,7 +644,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         names = [str(name) for name in getattr(self, "_column_names", None) or known]
         found = shape_functions(features, self.coef_[0], names)
         if X is not None:
-            check_same_use(self._uses_base_scores, base_scores)
+            check_same_use(self.uses_base_scores_, base_scores)
             operator = self._operator_of(X)
             truth = check_truth(y, self.classes_, operator.shape[0])
             weight = check_sample_weight(sample_weight, operator.shape[0])
@@ -645,6 +658,19 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
                 part[own], start = self.coef_[0][own], own.stop
                 without = measure.value(truth, decision - operator.matvec(part), weight)
                 found[k] = found[k]._replace(importance=float(value - without))
+            if bands:
+                rows = self._training_scores(decision, y, sample_weight, measure, (None, None))
+                model = self.coef_[0], self.trained_intercept_, on_base_scores(get_risk(self.risk_, measure), base)
+                weight = with_cost(rows.weight, rows.sign, self.cost_)
+                parameters, solver = Parameters.of(self._as_trained()), get_solver(self.solver_)
+                with parallel.thread_limit(self.n_jobs):
+                    errors = shape_errors(parameters, operator, rows.sign, weight, (*model, solver))
+                found = [
+                    shape._replace(errors=own.reshape(shape.scores.shape))
+                    for shape, own in zip(found, errors, strict=True)
+                ]
+        elif bands:
+            raise ValueError("bands need the training rows: pass X and y")
         return sorted(found, key=lambda shape: -shape.importance)
 
     def scorecard(
@@ -660,6 +686,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         min_share: float = 0.01,
         edges: Mapping[Any, Any] | None = None,
         max_features: int | None = None,
+        cost_fp: Any = None,
+        cost_fn: Any = None,
     ) -> Scorecard:
         """Return the model as a scorecard: integer points for a few bins of each column.
 
@@ -686,6 +714,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Edges of the bins of a column of numbers, by name or number: {"age": [25, 30, 35]}. Others are found.
         max_features : int, default=None
             Largest number of columns. A path of certified fits, with a penalty on whole columns, chooses them (`path`).
+        cost_fp, cost_fn : float or array of m floats, optional
+            As in `fit`, for "savings". They weigh the fit on the bins, the rounding, the cutoff, and the measure of the card.
+            The lines count rows, and the scale is that of the odds, without costs.
 
         Returns
         -------
@@ -701,6 +732,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             )
         truth = np.asarray(check_truth(y, self.classes_, len(y)))
         weight = check_sample_weight(sample_weight, len(truth))
+        costs = check_costs(get_measure(self.measure, self.measure_params), truth, cost_fp, cost_fn)
         known = getattr(self, "feature_names_in_", [column.name for column in features.columns])
         names = [str(name) for name in getattr(self, "_column_names", None) or known]
         refit = MeasureClassifier(
@@ -710,7 +742,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         options = CardOptions(points, pdo, base, max_bins, min_share, edges, max_features)
         with parallel.thread_limit(self.n_jobs):
-            return make_scorecard(self, refit, CardRows(X, truth, weight), names, options)
+            return make_scorecard(self, refit, CardRows(X, truth, weight, costs), names, options)
 
     @available_if(can_stream)
     def partial_fit(
@@ -862,15 +894,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     def _features(self) -> FittedFeatures | None:
         return getattr(self, "feature_map_", None)
 
-    @property
-    def _uses_base_scores(self) -> bool:
-        return getattr(self, "uses_base_scores_", False)  # files of earlier versions have none
+    def _as_trained(self) -> "MeasureClassifier":
+        """Return a classifier whose parameters are those that the model was trained with."""
+        return self
 
     def _scored(self, X: Any, *rows: Any, base_scores: Any = None) -> tuple[Any, ...]:
         """Return X coef_ with base scores added, and labels and weights where the rows are."""
         check_is_fitted(self, "coef_")
         check_string_features(self, X)
-        check_same_use(self._uses_base_scores, base_scores)
+        check_same_use(self.uses_base_scores_, base_scores)
         with parallel.thread_limit(self.n_jobs), memory_advice():
             if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, feature_source(X), reset=False, skip_check_array=True)

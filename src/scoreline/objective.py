@@ -197,15 +197,16 @@ class Objective:
         """Return the best coefficients among those that give all rows one score, and J there; z are the scores of a fit.
 
         Risks that do not change with a shift of all scores, and fits without an intercept, have w = 0 only. No pass for
-        risks that are a mean over rows, one for the others, and these are looked at only where z is nearly constant.
+        risks that are a mean over rows, one for the others, and these are looked at only where z is nearly constant. J is
+        infinite where bounds exclude w = 0.
         """
-        zero, at_zero = np.zeros(self.n_features), self.risk.value_at_zero()
+        zero = np.zeros(self.n_features)
+        if not np.array_equal(self.nearest(zero), zero):
+            return zero, math.inf  # bounds exclude 0: no constant score is known to be within them
         unit = self.operator.shifted(zero, 1.0)
         separable, span = isinstance(self.risk, SeparableRisk), self.space.span(z, self.risk.labels)
         if self.risk.shift != "needed" or not unit.any() or not (separable or span <= NEARLY_CONSTANT_SPAN):
-            return zero, at_zero
-        if not np.array_equal(self.nearest(zero), zero):
-            return zero, math.inf  # bounds allow no constant score
+            return zero, self.risk.value_at_zero()
         half_square = self.penalty_value(unit)
         ones = None if separable else self.scores(unit)
 

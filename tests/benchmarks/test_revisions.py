@@ -108,7 +108,7 @@ def test_every_risk_storage_and_streaming_solver_has_an_unlisted_case():
 
 def test_an_operator_without_a_recipe_is_made_of_what_it_takes():
     dense = kernel_storages.without_recipe(DenseOperator, 20)
-    assert dense.whole == 20 * 8 * dense.operator.shape[1]
+    assert dense.total_bytes == 20 * 8 * dense.operator.shape[1]
     assert kernel_storages.without_recipe(CompressedOperator, 20).operator.shape[0] == 20
 
 

@@ -56,9 +56,7 @@ def check_penalty(name):
     X, y = rows()
     rival, alpha = RIVALS[name], 1e-2
     found = rival.fit(rival.prepare(X, y), alpha, 1e-8, "roc_auc")
-    wanted = MeasureClassifier(
-        "roc_auc", risk="logistic", alpha=alpha, tol=1e-9, fit_intercept=True, intercept_scaling=100.0, threshold="none"
-    ).fit(X, y)
+    wanted = MeasureClassifier("roc_auc", risk="logistic", alpha=alpha, tol=1e-9, threshold="none").fit(X, y)
     assert np.allclose(found.w, wanted.coef_.ravel(), rtol=2e-3, atol=2e-4), name
 
 
@@ -105,11 +103,11 @@ class Plain(Rival):
 
 def test_protocol_tells_choice_and_fits():
     X, y = rows()
-    told = []
-    work(split_of(X, y, 0, 300), Plain(), list(MEASURES), 10.0, told.append)
-    assert told[0]["kind"] == "tuned"
-    assert all(alpha <= 1e-2 for alpha in told[0]["alpha"].values())  # stronger ones raised an error
-    fits = told[1:]
+    reports = []
+    work(split_of(X, y, 0, 300), Plain(), list(MEASURES), 10.0, reports.append)
+    assert reports[0]["kind"] == "tuned"
+    assert all(alpha <= 1e-2 for alpha in reports[0]["alpha"].values())  # stronger ones raised an error
+    fits = reports[1:]
     assert sorted((f["measure"], f["effort"]) for f in fits) == sorted((m, e) for m in MEASURES for e in (1, 2))
     assert all(0.0 <= f["value"] <= 1.0 and f["seconds"] > 0.0 for f in fits)
     assert next(f for f in fits if f["effort"] == 2)["value"] > 0.8

@@ -114,7 +114,7 @@ def rounds_of(replies):
     for kind in (Inside, Kinks):
         rounds = [parts for parts in replies if isinstance(parts[0], kind)]
         sizes = [sum(np.size(a) for part in parts for a in part if isinstance(a, np.ndarray)) for parts in rounds]
-        found.append([model.Round(size, 1) for size in sizes])
+        found.append([model.Look(size, 1) for size in sizes])
     return found
 
 

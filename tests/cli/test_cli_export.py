@@ -163,7 +163,7 @@ def test_sql_options(scoreline, as_json, model, folder):
         (("--to", "pmml"), 2, "'onnx'"),
         ((), 2, "--to"),
         (("--to", "json", "--out", "model.npz"), 2, "is also the model"),
-        (("--to", "json", "--out", "no/m.json"), 1, "does not exist; make it first"),
+        (("--to", "json", "--out", "no/m.json"), 1, "does not exist; create it first"),
         (("--to", "sql", "--table", "a..b"), 1, "a name is empty"),
         (("--to", "sql", "--table", "t", "--keep", "score"), 1, "'score' has the name of a column"),
     ],

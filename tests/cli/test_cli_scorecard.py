@@ -84,11 +84,11 @@ def test_the_path_is_printed(made, scoreline):
     options = ("--label", "outcome", "--alpha", "0.05", "--max-features", "2", "--json", "--edges", "age:30,50")
     code, out, _ = scoreline("scorecard", "loans.csv", *options)
     assert code == 0
-    said = json.loads(out)
-    assert len(said["columns"]) == 2
-    assert said["out"] == ["card.html"]
-    assert [len(step["columns"]) for step in said["path"]][-1] >= 2
-    assert all(step["lower_bound"] <= step["objective"] for step in said["path"])
+    answer = json.loads(out)
+    assert len(answer["columns"]) == 2
+    assert answer["out"] == ["card.html"]
+    assert [len(step["columns"]) for step in answer["path"]][-1] >= 2
+    assert all(step["lower_bound"] <= step["objective"] for step in answer["path"])
     code, out, _ = scoreline("scorecard", "loans.csv", *options[:-3], "--edges", "age:30,50", "--pdo=-20")
     assert "lower bound" in out
     assert "entering" in out
@@ -109,14 +109,14 @@ def test_drift_is_found_and_the_measure_compared(made, scoreline, model):
     scoreline("train", "loans.csv", "--label", "outcome", "--positive", "bad", "--test", "new.csv", "--quiet")
     code, out, err = scoreline("monitor", model, "new.csv", "--label", "outcome", "--positive", "bad", "--json")
     assert code == 0, err
-    said = json.loads(out)
-    assert said["changed"][0] == "home"
-    assert said["columns"]["income"] > 0.25
-    assert said["columns"]["age"] < 0.2
-    assert said["rows"] == 300
-    assert said["reference_rows"] == 500
-    assert said["value"] == pytest.approx(said["expected"]), "the measure was taken on the same rows"
-    assert said["verdict"] == "no clear change"
+    answer = json.loads(out)
+    assert answer["changed"][0] == "home"
+    assert answer["columns"]["income"] > 0.25
+    assert answer["columns"]["age"] < 0.2
+    assert answer["rows"] == 300
+    assert answer["reference_rows"] == 500
+    assert answer["value"] == pytest.approx(answer["expected"]), "the measure was taken on the same rows"
+    assert answer["verdict"] == "no clear change"
     code, out, _ = scoreline("monitor", model, "loans.csv", "--label", "outcome")
     assert code == 0
     assert "changed" not in out

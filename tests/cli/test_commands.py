@@ -152,6 +152,14 @@ def test_operating_points_state_their_target(scoreline, as_json, folder, measure
     assert label in scoreline("info", "point.npz")[1]
 
 
+def test_training_says_that_the_target_is_missed(scoreline):
+    target = ("--measure", "recall_at_precision", "--measure-param", "precision=1")
+    out = scoreline("train", "payments.csv", "--label", "outcome", "--positive", "fraud", *target)[1]
+    missed = [k for k, line in enumerate(out.splitlines()) if line.startswith("The target is missed: precision >= 1 ")]
+    saved = [k for k, line in enumerate(out.splitlines()) if line.startswith("saved in ")]
+    assert missed < saved
+
+
 @for_each("positive", [(), ("--positive", "fraud")])
 def test_a_converted_folder_serves_every_command(scoreline, as_json, model, positive):
     made = as_json("convert", "payments.csv", "payments", "--label", "outcome", *positive, "--overwrite")

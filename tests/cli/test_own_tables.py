@@ -125,7 +125,8 @@ def test_compare_ends_with_the_command_that_trains_what_was_judged(scoreline, as
     words = shlex.split(found["train"])
     assert words[:2] == ["scoreline", "train"]
     best = next(c for c in found["contenders"] if c["name"] == found["best"])
-    assert float(words[words.index("--alpha") + 1]) == sorted(best["alphas"])[1]
+    alpha = words[words.index("--alpha") + 1]
+    assert alpha == ("auto" if best["costs"] else str(sorted(best["alphas"])[1]))
     for option in ("--positive", "--impute", "--no-indicators", "--min-category-rows", "--measure-param", "--scaling"):
         assert option in words
     code, out, _ = scoreline(*words[1:])

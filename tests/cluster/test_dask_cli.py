@@ -39,6 +39,17 @@ def test_the_same_model_from_every_kind_of_data(client, tmp_path, capsys):
         assert load_model(out).coef_.shape == expected.coef_.shape
 
 
+def test_additive_features_of_a_folder(client, tmp_path, capsys):
+    X, y = make_imbalanced(random_state=0)
+    convert((X[:3000], y[:3000]), tmp_path / "rows")
+    words = [tmp_path / "rows", "--features", "additive", "--alpha", "0.1"]
+    here = trained(capsys, *words, "--out", tmp_path / "here.npz")
+    there = trained(capsys, *words, "--out", tmp_path / "there.npz", "--dask", client.scheduler.address)
+    assert abs(there["objective"] - here["objective"]) <= there["gap"] + here["gap"]
+    models = [load_model(tmp_path / f"{name}.npz") for name in ("here", "there")]
+    assert models[1].feature_map_.has_bins_of(models[0].feature_map_)
+
+
 def test_words_for_classes_and_rows_to_test_on(client, tmp_path, capsys):
     rng = np.random.default_rng(0)
     lines = [f"{a:.4f},{b:.4f},{'fraud' if a + b > 1 else 'fine'}" for a, b in rng.standard_normal((500, 2))]

@@ -66,3 +66,10 @@ def test_folders_are_opened_by_the_workers(client, tmp_path):
     own = MeasureClassifier("roc_auc", features="additive", alpha=0.01).fit(X, y)
     np.testing.assert_allclose(clf.objective_, own.objective_, rtol=1e-7)
     np.testing.assert_allclose(clf.score(data.X, data.y), own.score(X, y), rtol=1e-7)
+
+
+def test_folders_of_codes_are_refused(client, tmp_path):
+    X, y, _ = table()
+    folder = convert((np.nan_to_num(X), y), tmp_path / "coded", features="additive")
+    with pytest.raises(ValueError, match="Convert the rows without features"):
+        open_on_workers(folder)

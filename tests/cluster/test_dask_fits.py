@@ -113,6 +113,34 @@ def test_iterates_are_those_in_memory(client, storage, case, tmp_path):
     assert there.intercept_ == pytest.approx(here.intercept_, abs=1e-7)
 
 
+PENALISED = [
+    ("roc_auc", "roc_area", {"penalty": "group", "penalty_params": {"groups": [[0, 1], [2, 3, 4], [5]]}}),
+    ("accuracy", "logistic", {"bounds": {0: (None, 0), 1: (0.05, 0.1), 3: (0, None)}}),
+    ("accuracy", "hinge", {"penalty": "elastic_net", "penalty_params": {"l1_ratio": 0.8}, "bounds": (-0.2, None)}),
+]
+
+
+@for_each("storage", ["dense", "sparse", "unknown sizes"])
+@for_each("measure, risk, options", PENALISED)
+def test_groups_and_bounds_on_a_cluster(client, storage, measure, risk, options, tmp_path):
+    X, y, blocks = sets()
+    options = {"risk": risk, "alpha": 0.02, "tol": 1e-3, **options}
+    here = MeasureClassifier(measure, **options).fit(X, y)
+    there = MeasureClassifier(measure, **options).fit(*stored(storage, blocks, y, tmp_path))
+    assert (there.solver_, there.status_) == ("proximal", "converged")
+    assert abs(there.objective_ - here.objective_) <= here.gap_ + there.gap_
+    assert there.lower_bound_ <= here.objective_ * (1 + 1e-12)
+    assert there.objective_ == pytest.approx(there.objective(X, y), rel=1e-10)
+    coef = there.coef_[0]
+    if "groups" in options.get("penalty_params", {}):
+        assert len({coef[0] != 0.0, coef[1] != 0.0}) == len({*(coef[2:5] != 0.0)}) == 1
+    elif "penalty" in options:
+        assert coef.min() >= -0.2
+    else:
+        assert coef[0] <= 0.0 <= coef[3]
+        assert 0.05 <= coef[1] <= 0.1
+
+
 def test_scores_of_a_dask_array_are_a_dask_array(client):
     X, y, blocks = sets()
     there, here = dask_rows(blocks), MeasureClassifier("f1").fit(X, y)

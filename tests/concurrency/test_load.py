@@ -1,6 +1,7 @@
 """Load: a hundred fits at once, thousands in a loop, and nothing left behind, also by fits that fail."""
 
 import gc
+import logging
 import os
 import sys
 import threading
@@ -171,8 +172,9 @@ def test_all_loops_are_run(tmp_path):
 @linux
 @for_each("name", ("fit", "failing_inside") if TIER == "quick" else LOOPS)
 @pytest.mark.filterwarnings("ignore")
-def test_nothing_is_left_behind(name, tmp_path):
+def test_nothing_is_left_behind(name, tmp_path, caplog):
     """Live Python objects, open files, threads and files on disk are as many after thirty calls as after ten."""
+    caplog.set_level(logging.CRITICAL, logger="scoreline")  # pytest keeps the records of a test
     tmp_path = tmp_path / name
     tmp_path.mkdir()
     call = loops(tmp_path)[name]

@@ -287,7 +287,7 @@ def test_a_file_in_place_of_the_folder_is_called_a_file(tmp_path):
     assert place.read_text() == "mine"
 
 
-def test_an_interrupted_conversion_is_found_and_begun_anew(tmp_path, caplog):
+def test_an_interrupted_conversion_is_found_and_begun_again(tmp_path, caplog):
     X, y = problem()
     part = tmp_path / ".set.part"
     part.mkdir()
@@ -296,7 +296,7 @@ def test_an_interrupted_conversion_is_found_and_begun_anew(tmp_path, caplog):
         open_mapped(tmp_path / "set")
     with caplog.at_level(logging.INFO, "scoreline"):
         folder = convert((X, y), tmp_path / "set")
-    assert "begun anew" in caplog.text
+    assert "starting again" in caplog.text
     check_operator(open_mapped(folder).X, X)
     assert os.listdir(tmp_path) == ["set"]
 

@@ -136,7 +136,7 @@ WRONG_HEADERS = [
     (HEADER.replace("fortran_order", "descr"), MALFORMED),
     (HEADER.replace("}", "'descr': '<f4'}"), MALFORMED),
     (HEADER.replace("'fortran_order': False, ", ""), MALFORMED),
-    (HEADER.replace("<f8", "<f7"), "NumPy does not know"),
+    (HEADER.replace("<f8", "<f7"), "NumPy does not support"),
     (HEADER.replace("<f8", "O"), "Python objects"),
     (HEADER.replace("<f8", "object"), "Python objects"),
     (HEADER.replace("(2, 3)", "(2, 4)"), "asks for"),

@@ -247,7 +247,7 @@ def test_the_command_line_takes_files_for_what_read_data_takes_them(tmp_path, ca
     assert main(["predict", model, str(tmp_path / "rows.csv.svm")]) == 0, capsys.readouterr().err
 
 
-def test_a_real_question_mark_beside_missing_values_is_one_category(tmp_path):
+def test_a_real_question_mark_next_to_missing_values_is_one_category(tmp_path):
     (tmp_path / "t.csv").write_text("c,out\n1.0,a\n2.0,b\n?,a\n,b\n1.0,a\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

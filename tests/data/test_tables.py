@@ -462,7 +462,7 @@ SMALL = columns(v=[1.0, 2.0], c=["a", "b"], y=[0, 1])
 MIXED = "v,y\n" + "".join(f"{k},1\n" for k in range(30))
 # (source, arguments, what the message says)
 BAD = {
-    "packed parquet": (saved("x.parquet.gz", "a"), {}, r"is no file that can be read"),
+    "packed parquet": (saved("x.parquet.gz", "a"), {}, r"is not a readable file"),
     "empty csv": (saved("x.csv", ""), {}, r"x\.csv is empty, expected a line with the names"),
     "blank lines": (saved("x.csv", "\n\n"), {}, r"x\.csv is empty, expected a line with the names"),
     "header only": (saved("x.csv", "v,y\n"), {}, r"x\.csv: there are no rows"),

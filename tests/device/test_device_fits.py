@@ -97,6 +97,30 @@ def test_every_solver_trains_every_risk_as_on_the_host(solver, risk):
     same(fitted(X, y, **options), fitted(there, y, **options))
 
 
+PENALISED = [
+    ("roc_auc", "roc_area", {"penalty": "elastic_net", "penalty_params": {"l1_ratio": 0.8}}),
+    ("accuracy", "logistic", {"penalty": "group", "penalty_params": {"groups": [[0, 1], [2, 3, 4], [5, 6, 7]]}}),
+    ("accuracy", "hinge", {"bounds": {0: (None, 0), 1: (0.05, 0.1), 3: (0, None)}}),
+    ("prbep", "prbep", {"bounds": (0.0, None), "penalty_params": {"weights": [1, 2, 1, 1, 0.5, 1, 1, 3]}}),
+]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@for_each("sparse", [False, True])
+@for_each("measure, risk, options", PENALISED)
+def test_penalties_and_bounds_as_on_the_host(measure, risk, options, sparse, library):
+    X, y = problem()
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.6, X, 0.0) if sparse else X
+    rows = sp.csr_matrix(X) if sparse else X
+    options = {"measure": measure, "risk": risk, "alpha": 0.02, "tol": 1e-3, **options}
+    here, there = fitted(rows, y, **options), fitted(sent(rows, library), y, **options)
+    assert (there.solver_, there.status_) == ("proximal", "converged")
+    assert abs(there.objective_ - here.objective_) <= here.gap_ + there.gap_
+    assert there.lower_bound_ <= here.objective_ * (1 + 1e-12)
+    assert there.objective_ == pytest.approx(there.objective(rows, y), rel=1e-10)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=0.2 * np.abs(here.coef_).max())
+
+
 FIRST_ITERATIONS = {  # a measure that each risk trains for
     "roc_area": "roc_auc", "roc_area_squared": "roc_auc", "prbep": "prbep",
     "hinge": "accuracy", "squared_hinge": "accuracy", "logistic": "accuracy",

@@ -42,6 +42,7 @@ def test_groups_and_their_order():
         "Features",
         "Scorecards and monitoring",
         "Thresholds for other classifiers",
+        "Blends of classifiers",
         "Objectives for other libraries",
         "Risks",
         "Penalties",

@@ -32,6 +32,7 @@ def blocks(name):
 
 LONG = {
     "alpha.md",
+    "blend.md",
     "boosting.md",
     "networks.md",
     "cutting_planes.md",
@@ -61,7 +62,8 @@ def test_blocks_run(name, tmp_path, monkeypatch):
     lines = [f"{a:.2f},{c},{f}" for a, c, f in zip(amount, country, fraud, strict=True)]
     for file in ("payments.csv", "today.csv"):
         (tmp_path / file).write_text("amount,country,outcome\n" + "\n".join(lines) + "\n")
-    pd.DataFrame({"age": amount, "clicked": fraud == "fraud"}).to_parquet(tmp_path / "clicks.parquet")
+    for file in ("clicks.parquet", "clicks_test.parquet"):
+        pd.DataFrame({"age": amount, "clicked": fraud == "fraud"}).to_parquet(tmp_path / file)
     names = {
         "X": X[::2], "y": y[::2], "X_val": X[1::2], "y_val": y[1::2], "X_valid": X[1::2], "y_valid": y[1::2],
         "X_test": X[1::2], "y_test": y[1::2], "np": np, "MeasureClassifier": MeasureClassifier,

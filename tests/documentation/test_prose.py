@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from plain_words import wording_faults
+from plain_words import replaced_words, wording_faults
 
 ROOT = Path(__file__).parents[2]
 LONGEST_LINE = 100  # characters
@@ -14,7 +14,8 @@ LONGEST_NAME = 70  # characters of the name of a test
 
 
 def pages():
-    found = [*sorted(ROOT.glob("*.md")), ROOT / "paper/paper.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [*sorted(ROOT.glob("*.md")), ROOT / "paper/paper.md", ROOT / "benchmarks/README.md"]
+    found += sorted((ROOT / "docs").rglob("*.md"))
     found += sorted((ROOT / "examples").iterdir())
     return [page for page in found if not {"_build", "gallery", "__pycache__"} & set(page.relative_to(ROOT).parts)]
 
@@ -49,6 +50,14 @@ def test_pages_and_examples_are_plain():
     assert not wrong, "\n" + "\n".join(wrong)
 
 
+def test_results_of_benchmarks_have_the_words_of_the_field():
+    """Programs write these files: the records in them may be longer than sentences and lines of a page."""
+    files = sorted((ROOT / "benchmarks/results").glob("*.md"))
+    wrong = [f"{file.name}: {fault}" for file in files for fault in replaced_words(file.read_text(encoding="utf-8"))]
+    assert files
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
 def test_names_of_tests_are_short():
     found = {
         path: re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE) for path in ROOT.glob("tests/**/*.py")
@@ -60,7 +69,21 @@ def test_names_of_tests_are_short():
 
 PARTS = ("Tutorials", "How-to guides", "Explanations", "Reference")
 # A how-to guide says in its title what the reader does.
-VERBS = {"Add", "Choose", "Classify", "Deploy", "Find", "Migrate", "Predict", "Read", "Resume", "Set", "Train", "Work"}
+VERBS = {
+    "Add",
+    "Choose",
+    "Classify",
+    "Combine",
+    "Deploy",
+    "Find",
+    "Migrate",
+    "Predict",
+    "Read",
+    "Resume",
+    "Set",
+    "Train",
+    "Work",
+}
 
 
 def test_the_documentation_has_four_parts():

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import itertools
 import re
 import tokenize
 from functools import cache
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import scoreline
-from plain_words import wording_faults
+from plain_words import replaced_words, wording_faults
 
 ROOT = Path(scoreline.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
@@ -19,7 +20,8 @@ HOME_MADE_NAMES = {
     "aim", "apart", "asked", "bend", "beside", "careful", "cut", "doubt", "elsewhere", "judged", "kept", "lacking", "looked",
     "looks", "noted", "recut", "said", "seen", "serve", "served", "tamed", "told", "tried", "unsure", "whole", "wrapped",
 }  # fmt: skip
-# Everything with names: the package, and the programs around it. Names of tests are sentences and may use any word.
+# Everything with names: the package, and the programs around it. Names of tests are sentences, so they may use these words,
+# but not what the glossary replaces in sentences.
 NAMED = [
     ROOT,
     *(REPOSITORY / folder for folder in ("tests", "benchmarks", "studies", "examples", "fuzz", "docs", ".ci")),
@@ -93,18 +95,32 @@ def names(nodes):
             yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
 
 
+def missing_spaces(nodes):
+    """Yield (line, word) where an f-string has a value and a word after it without a space."""
+    for node in nodes:
+        parts = node.values if isinstance(node, ast.JoinedStr) else []
+        for value, after in itertools.pairwise(parts):
+            joined = isinstance(value, ast.FormattedValue) and isinstance(after, ast.Constant)
+            if joined and (word := re.match(r"[a-z]{2,}(?= )", after.value)):
+                yield node.lineno, word[0]
+
+
 def text_faults(text, nodes):
     """Return what is wrong with the docstrings, comments and messages of a source, one line per fault."""
     texts = [*docstrings(nodes), *comments(text), *messages(nodes)]
-    return [f"{line}: {fault}" for line, words in texts for fault in wording_faults(words)]
+    found = [f"{line}: {fault}" for line, words in texts for fault in wording_faults(words)]
+    return found + [f"{line}: no space before {word!r}" for line, word in missing_spaces(nodes)]
 
 
 def name_faults(path, nodes):
     """Return the names of a source, its path among them, that have a home-made word."""
     found = [(1, part) for part in Path(path).with_suffix("").parts] + list(names(nodes))
+    sentences = [(line, name) for line, name in found if name.startswith("test_")]
     found = [(line, name) for line, name in found if not name.startswith("test_")]
     words = {name: {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)} for _, name in found}
-    return [f"{line}: {name}" for line, name in found if words[name] & HOME_MADE_NAMES]
+    wrong = [(line, name) for line, name in found if words[name] & HOME_MADE_NAMES]
+    wrong += [(line, name) for line, name in sentences if replaced_words(name.replace("_", " "))]
+    return [f"{line}: {name}" for line, name in wrong]
 
 
 def test_docstrings_comments_and_messages_are_plain():
@@ -136,6 +152,7 @@ LONG = "word " * 41
         (f'raise ValueError(f"{{x}} {LONG}")', "1: 42 words"),
         ('"""Return the best threshold on left-out rows."""', "1: 'left-out rows': use held-out rows"),
         ("x = 1  # the class to be found is rare, and the other one is not, in most of the cases that we have", "1: 'class"),
+        ('raise ValueError(f"{name}is not known")', "1: no space before 'is'"),
         ('help = "random seed of everything random, which every run of the program uses for all of its choices"', "1: 'of eve"),
     ],
 )  # fmt: skip
@@ -146,7 +163,15 @@ def test_a_wrong_text_is_found(text, fault):
 
 @pytest.mark.parametrize(
     "text",
-    ["n_seen = 1", "def recut(): 0", "class KeptRows: 0", "def f(whole): 0", "self.best_cut = 1", "for tried in x: 0"],
+    [
+        "n_seen = 1",
+        "def recut(): 0",
+        "class KeptRows: 0",
+        "def f(whole): 0",
+        "self.best_cut = 1",
+        "for tried in x: 0",
+        "def test_recut_keeps_scores(): 0",
+    ],
 )
 def test_a_wrong_name_is_found(text):
     assert len(name_faults("fitting/plan.py", list(ast.walk(ast.parse(text))))) == 1

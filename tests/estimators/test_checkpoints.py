@@ -159,7 +159,7 @@ def model_after(solver, path, **parameters):
 
 
 @every_solver
-def test_a_fit_that_is_killed_before_its_first_record_begins_anew(solver, tmp_path):
+def test_a_fit_that_is_killed_before_its_first_record_begins_again(solver, tmp_path):
     assert interrupted(solver, tmp_path / "own", 1)
     assert model_after(solver, tmp_path / "own") == plain(solver)[0]
 

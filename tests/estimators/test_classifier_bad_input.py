@@ -77,7 +77,7 @@ PARAMETERS = [
     ({"class_weight": {0: 0.0, 1: 1.0}}, ["class_weight={0: 0.0, 1: 1.0}", "positive"]),
     ({"class_weight": {0: np.nan, 1: 1.0}}, ["class_weight={0: nan, 1: 1.0}", "positive"]),
     ({"class_weight": {0: 10**400, 1: 1.0}}, ["class_weight={0: 1000", "positive"]),
-    ({"class_weight": {0: 1e-300, 1: 1e300}}, ["class_weight={0: 1e-300", "leaves nothing", "ratio of at most 1e100"]),
+    ({"class_weight": {0: 1e-300, 1: 1e300}}, ["class_weight={0: 1e-300", "negligible", "ratio of at most 1e100"]),
     ({"class_weight": {5: 1.0}}, ["class_weight", "[0, 1]"]),
     ({"n_jobs": 0}, ["n_jobs=0", "positive", "-1"]),
     ({"n_jobs": 1.5}, ["n_jobs=1.5", "positive"]),

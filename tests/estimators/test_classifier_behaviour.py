@@ -820,7 +820,7 @@ def test_cutting_planes_for_measures_at_k_warn_of_shifted_columns():
     y = 1.5 * X[:, 0] + rng.standard_normal(400) > 0.8
     options = {"measure": "precision_at_k", "measure_params": {"k": 20}}
     assert MeasureClassifier(**options, solver="bundle_ocas").fit(X, y).risk_ == "logistic"
-    with pytest.warns(UserWarning, match=r"mean other than 0.*scaling='standard'"):
+    with pytest.warns(UserWarning, match=r"unbounded under a common shift.*scaling='standard'"):
         shifted = MeasureClassifier(**options, risk="contingency").fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -108,9 +108,9 @@ def test_one_standard_error_is_that_of_the_mean():
 def test_paired_errors_are_those_of_the_differences():
     best = np.array([0.7, 0.8, 0.9, 0.8])  # folds differ much, but alphas on the same folds differ little
     values = np.array([best - 0.01, best - np.array([0.002, -0.002, 0.001, 0.0]), best])
-    tried = Candidate(None, "smoothed", True, [], [], values)
+    paired = Candidate(None, "smoothed", True, [], [], values)
     search = Search(MeasureClassifierCV(selection="paired"), None, None, None, [], None)
-    assert search.chosen_alpha(tried) == 1, "the first is worse in every fold, the second in some"
+    assert search.chosen_alpha(paired) == 1, "the first is worse in every fold, the second in some"
 
 
 def test_held_out_rows_do_not_choose_the_threshold_they_are_scored_at():
@@ -438,7 +438,7 @@ def test_a_fold_without_weight_of_a_class_is_named():
         searched(X, labels, weight=weight, cv=KFold(3))
     with pytest.raises(ValueError, match=r"fold 0 of cv=KFold.* no rows of class 'yes' to train on"):
         searched(X, np.sort(labels)[::-1], cv=KFold(2))
-    with pytest.raises(ValueError, match="leaves no rows out"):
+    with pytest.raises(ValueError, match="holds no rows out"):
         searched(X, labels, cv=[(np.arange(60), np.arange(0))])
 
 

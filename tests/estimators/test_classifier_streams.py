@@ -302,7 +302,7 @@ def test_the_threshold_may_be_asked_for_later(measure):
 
 
 @one_of_each
-def test_recut_holds_until_the_next_block(measure):
+def test_a_tuned_threshold_holds_until_the_next_block(measure):
     X, y = data()
     clf = process_rows(classifier(measure), X[:200], y[:200])
     before = clf.intercept_.copy()
@@ -660,7 +660,7 @@ def test_an_interrupted_first_block_leaves_an_earlier_fit_as_it_was(measure, mon
 
 
 @every_solver
-def test_fit_forgets_the_stream_and_partial_fit_after_it_begins_anew(solver):
+def test_fit_forgets_the_stream_and_partial_fit_begins_again(solver):
     X, y = data()
     clf = process_rows(streaming(solver), -X, y)
     assert_same(clf.fit(X, y), streaming(solver).fit(X, y))
@@ -741,7 +741,7 @@ def test_what_may_change_halfway(measure):
 
 
 @one_of_each
-def test_another_kind_of_stream_begins_anew(measure):
+def test_another_kind_of_stream_begins_again(measure):
     X, y = data()
     rows = {"solver": SOLVER[measure], "measure": measure}
     clf = process_rows(classifier(measure), -X[:, :3], y)

@@ -49,7 +49,7 @@ def test_holdout_takes_the_threshold_from_rows_that_the_fit_did_not_see(data, me
     assert other.intercept_[0] != clf.intercept_[0]
 
 
-def test_recut_serves_other_rows_and_other_measures(data):
+def test_tune_threshold_takes_other_rows_and_other_measures(data):
     X, y = data
     clf = MeasureClassifier("f1").fit(X[:600], y[:600])
     coef = clf.coef_.copy()
@@ -68,7 +68,7 @@ def test_recut_serves_other_rows_and_other_measures(data):
     assert k.predict(X).sum() == 25
 
 
-def test_recut_checks_what_it_is_given(data):
+def test_tune_threshold_checks_its_arguments(data):
     X, y = data
     clf = MeasureClassifier("f1").fit(X, y)
     before = clf.intercept_.copy()

@@ -33,6 +33,9 @@ PARAMETERS = {
     "recall_at_precision": {"precision": 0.6, "confidence": 0.7},
     "precision_at_recall": {"recall": 0.7},
     "tpr_at_fpr": {"fpr": 0.3},
+    "recall_at_alarms": {"alarms": 0.4},
+    "recall_at_cost": {"cost": 0.5, "cost_fp": 2.0, "cost_fn": 3.0},
+    "savings": {"cost_fp": 2.0, "cost_fn": 3.0},
     "precision_at_k": {"k": 12},
     "recall_at_k": {"k": 0.25},
     "partial_roc_auc": {"max_fpr": 0.4},
@@ -556,3 +559,29 @@ def test_other_files_are_refused(tmp_path):
     write_archive(tmp_path / "other", KIND, VERSION + 1, contents("fit"))
     with pytest.raises(ValueError, match="newer scoreline"):
         load_model(tmp_path / "other")
+
+
+EARLIER = Path(__file__).parent / "models"  # its README says which commit wrote the files
+
+
+def test_a_model_of_an_earlier_version_is_loaded():
+    """The parameter `threshold` was called `cut` when the file was written."""
+    clf = load_model(EARLIER / "before_threshold.npz")
+    assert (clf.threshold, clf.measure, clf.solver_) == ("train", "f1", "cost_search")
+    assert not hasattr(clf, "cut")
+    np.testing.assert_allclose(clf.coef_, [[1.2640568, -0.32929992, 0.05323807]], rtol=1e-6)
+    np.testing.assert_allclose(clf.intercept_, [-1.19779146], rtol=1e-6)
+    assert clf.predict([[2.0, 0.0, 0.0], [-2.0, 0.0, 0.0]]).tolist() == ["yes", "no"]
+    assert clf.gap_ <= 0.01 * clf.lower_bound_
+
+
+def test_a_stream_of_an_earlier_version_is_continued():
+    clf = load_model(EARLIER / "before_threshold_stream.npz")
+    assert (clf.threshold, clf.threshold_rank_error_) == ("train", 0.0)
+    assert clf.predict([[4.0, 0.0, 0.0], [-4.0, 0.0, 0.0]]).tolist() == ["yes", "no"]
+    before = clf.coef_.copy()
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((100, 3))
+    clf.partial_fit(X, np.where(X[:, 0] > 1.0, "yes", "no"))
+    assert not np.array_equal(clf.coef_, before)
+    assert clf.predict([[4.0, 0.0, 0.0], [-4.0, 0.0, 0.0]]).tolist() == ["yes", "no"]

@@ -272,7 +272,7 @@ def test_refusals_and_warnings():
         MeasureClassifierCV(probability="yes").fit(X, y)
     with pytest.raises(ValueError, match="two rows of each class"):
         with_probability(scaling=None).fit(X[:5], [0, 0, 0, 0, 1])
-    with pytest.raises(ValueError, match="which a stream has not"):
+    with pytest.raises(ValueError, match="which a stream does not have"):
         MeasureClassifier(solver="moments", probability=True).partial_fit(X, y)
     rng = np.random.default_rng(1)
     with warnings.catch_warnings(record=True) as caught:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, ThresholdClassifier, check_promise, load_model
 from scoreline.fitting import promise as promise_module
@@ -84,6 +85,29 @@ def test_a_threshold_classifier_keeps_the_model_that_was_tested():
         assert own.promise_.holds
         assert not np.array_equal(own.estimator_.coef_, LogisticRegression().fit(X, SIGN).coef_)
     assert ThresholdClassifier(LogisticRegression(), "tpr_at_fpr").fit(X, SIGN).promise_ is None
+
+
+def test_a_threshold_classifier_refuses_splits_that_prove_nothing():
+    """Of several folds each has its own model, and stratified rows have a fixed share of positives."""
+    precision, rate = POINTS[0], next(each for each in POINTS if each[0] == "tpr_at_fpr")
+    assert precision[0] == "recall_at_precision"
+    for cv, message in (
+        (StratifiedKFold(5), "needs a single split, cv=.* has 5"),
+        (KFold(2), "needs a single split, cv=.* has 2"),
+        (StratifiedShuffleSplit(1, test_size=0.5), "stratified by class.*cv=0.5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ThresholdClassifier(LogisticRegression(), *precision, cv=cv).fit(X, SIGN)
+    half = ShuffleSplit(1, test_size=0.5, random_state=0)
+    for point, cv in (
+        (precision, half),
+        (precision, list(half.split(X))),
+        (rate, StratifiedShuffleSplit(1, test_size=0.5, random_state=0)),
+    ):
+        clf = ThresholdClassifier(LogisticRegression(), *point, cv=cv).fit(X, SIGN)
+        assert clf.promise_.holds
+        train = next(iter(cv if isinstance(cv, list) else cv.split(X, SIGN)))[0]
+        np.testing.assert_array_equal(clf.estimator_.coef_, LogisticRegression().fit(X[train], SIGN[train]).coef_)
 
 
 def test_new_rows_give_a_promise_and_another_threshold_ends_it():

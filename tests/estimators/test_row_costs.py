@@ -75,8 +75,8 @@ def test_cross_validation_judges_by_costs():
     flagged = scores > robust_threshold(Y[test], scores, get_measure("savings"), weight).threshold
     assert search.cv_results_["mean_test_score"][0] == pytest.approx(saved(Y[test], flagged, costs[test]))
     assert search.predict_proba(X).shape == (600, 2)
-    whole = MeasureClassifierCV("savings", alphas=[1.0, 1e-3], cv=3).fit(X, Y, **COSTS)
-    assert saved(Y, whole.predict(X), costs) > 0.2
+    default = MeasureClassifierCV("savings", alphas=[1.0, 1e-3], cv=3).fit(X, Y, **COSTS)
+    assert saved(Y, default.predict(X), costs) > 0.2
 
 
 @pytest.mark.slow

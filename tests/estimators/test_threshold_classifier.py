@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from scoreline import CountMeasure, MeasureClassifier, ThresholdClassifier
-from scoreline.export import to_onnx
 from scoreline.measures import all_measures, best_threshold, get_measure, robust_threshold
 
 X, Y = make_classification(400, 6, n_informative=4, weights=[0.8], flip_y=0.05, random_state=0)
@@ -76,6 +75,41 @@ def test_prefit_and_a_single_split_keep_their_model():
     assert single.best_threshold_ == refitted.best_threshold_
     assert not np.array_equal(single.estimator_.coef_, refitted.estimator_.coef_)
     np.testing.assert_array_equal(refitted.estimator_.coef_, LogisticRegression().fit(X, Y).coef_)
+
+
+def test_values_of_all_thresholds_are_kept_if_asked_for():
+    weight = np.random.default_rng(0).integers(1, 4, len(Y)).astype(float)
+    assert not hasattr(ThresholdClassifier(LogisticRegression(), "f1").fit(X, Y), "cv_results_")
+    for measure in ("f1", "roc_auc"):
+        clf = ThresholdClassifier(LogisticRegression(), measure, threshold="exact", store_cv_results=True)
+        found = clf.fit(X, Y, weight).cv_results_
+        thresholds, scores = found["thresholds"], found["scores"]
+        assert (np.diff(thresholds) > 0).all()
+        # The best threshold lies between two scores, and flags the rows above the lower one.
+        best = thresholds[np.argmax(scores)]
+        assert best == thresholds[thresholds <= clf.best_threshold_].max()
+        if measure == "f1":
+            assert scores.max() == pytest.approx(clf.best_score_)
+    assert not hasattr(clf.set_params(store_cv_results=False).fit(X, Y), "cv_results_")
+
+
+@pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
+def test_boosted_trees(package):
+    module = pytest.importorskip(package)
+    settings = {"n_estimators": 10, "n_jobs": 1, "random_state": 0}
+    trees = module.LGBMClassifier(verbose=-1, **settings) if package == "lightgbm" else module.XGBClassifier(**settings)
+    for measure, params in (("f1", None), ("tpr_at_fpr", {"fpr": 0.2, "guarantee": 0.9})):
+        clf = ThresholdClassifier(trees, measure, params, cv=0.4 if params else 3, random_state=0).fit(X, Y)
+        assert not hasattr(trees, "feature_importances_") or package == "xgboost"  # the estimator itself stays unfitted
+        np.testing.assert_array_equal(clf.predict(X), clf.predict_proba(X)[:, 1] > clf.best_threshold_)
+        np.testing.assert_array_equal(clf.predict_proba(X), clf.estimator_.predict_proba(X))
+        assert (clf.promise_ is not None) == (params is not None)
+    model = clone(trees).fit(X[:200], Y[:200])
+    before = model.predict_proba(X)
+    prefit = ThresholdClassifier(model, "f1", cv="prefit", threshold="exact").fit(X[200:], Y[200:])
+    assert prefit.estimator_ is model
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert prefit.best_threshold_ == best_threshold(SIGN[200:], before[200:, 1], "f1").threshold
 
 
 def test_weights_reach_the_estimator_and_the_threshold():
@@ -146,5 +180,3 @@ def test_errors_say_what_to_do():
             call()
     with pytest.raises(AttributeError, match="has no predict_proba"):
         ThresholdClassifier(RidgeClassifier(), response_method="predict_proba").fit(X, Y)
-    with pytest.raises(TypeError, match="whose model is another"):
-        to_onnx(ThresholdClassifier(good).fit(X, Y))

@@ -44,7 +44,7 @@ def test_other_estimators(export, clf):
         (np.array([b"a", b"b"]), "b'a'"),
         (np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]"), "2020"),
         (np.array([0, 2**63], dtype=np.uint64), "64 bits"),
-        (np.array(["a", "b\ud800"], dtype=object), "no Unicode text"),
+        (np.array(["a", "b\ud800"], dtype=object), "not valid Unicode text"),
         (np.array(["a", "b\0c"], dtype=object), "NUL"),
     ],
 )
@@ -74,7 +74,7 @@ def test_encodings(export):
         ({"columns": "ab"}, "must be a list of strings"),
         ({"columns": ["a", 1]}, "columns holds 1, expected strings"),
         ({"columns": ["a", "b\0"]}, "NUL"),
-        ({"columns": ["a", "b\ud800"]}, "no Unicode text"),
+        ({"columns": ["a", "b\ud800"]}, "not valid Unicode text"),
         ({"columns": ["a", ""]}, "a name is empty"),
         ({"columns": ["a", "Score"]}, r"'score' has the name of a column; choose others with outputs"),
         ({"keep": "id"}, "must be a list of strings"),

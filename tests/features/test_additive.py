@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
 from scoreline.export import to_json
@@ -12,7 +13,7 @@ from scoreline.features.basis import LEAST_VARIANCE_SHARE, LINEAR_WEIGHT, STEP_S
 from scoreline.features.bins import category_bins, number_bins
 from scoreline.io import convert, open_mapped
 from scoreline.operators import as_operator
-from scoreline.solvers import EarlyStopping
+from scoreline.solvers import Checkpoint, EarlyStopping
 
 
 def table(n=600, seed=0):
@@ -182,9 +183,50 @@ def test_what_is_not_supported_is_an_error():
     clf = MeasureClassifier(features="additive", alpha=0.1).fit(X, y)
     with pytest.raises(ValueError, match="3 features"):
         clf.predict(X[:, :3])
+    with pytest.raises(TypeError, match=r"needed in this process, got _?MatrixLinearOperator\. Pass"):
+        clf.fit(aslinearoperator(X), y)
     with pytest.raises(ValueError, match="exports to ONNX, SQL and JSON"):
         to_json(clf)
     with pytest.raises(ValueError, match="partial_fit needs features='linear'"):
         MeasureClassifier(features="additive", solver="moments").partial_fit(X, y)
     with pytest.raises(ValueError, match="at most 5000 columns"):
         MeasureClassifier(features="additive").fit(sp.csr_array((100, 6000)), y)
+
+
+def test_an_interrupted_fit_resumes_from_its_checkpoint(tmp_path):
+    X, y = noisy_rows()
+    record, calls = Checkpoint(tmp_path / "record.npz", every=2, seconds=0), []
+
+    def stop(progress):
+        calls.append(progress.iteration)
+        if len(calls) == 7:
+            raise OSError("the process ends")
+
+    def classifier(**options):
+        return MeasureClassifier("roc_auc", features="additive", alpha=1e-3, tol=1e-4, solver_params=options)
+
+    steps = []
+    other = Checkpoint(tmp_path / "whole.npz", every=2, seconds=0)  # at each one, scores are computed afresh
+    uninterrupted = classifier(checkpoint=other, callbacks=[steps.append]).fit(X, y)
+    with pytest.raises(OSError, match="the process ends"):
+        classifier(checkpoint=record, callbacks=[stop]).fit(X, y)
+    assert record.path.exists()
+    resumed = classifier(checkpoint=record, callbacks=[calls.append]).fit(X, y)
+    assert len(calls) - 7 < len(steps), "it did not start again"
+    assert not record.path.exists()
+    np.testing.assert_array_equal(resumed.coef_, uninterrupted.coef_)
+    assert resumed.lower_bound_ == uninterrupted.lower_bound_
+
+
+def test_pairs_refuse_a_checkpoint(tmp_path):
+    """The model with pairs is the second of two fits, and a checkpoint holds one."""
+    X, y = noisy_rows()
+    options = {"checkpoint": str(tmp_path / "record.npz")}
+    with pytest.raises(ValueError, match="leave early_stopping and checkpoint out"):
+        MeasureClassifier("roc_auc", features="pairs", solver_params=options).fit(X, y)
+
+
+def noisy_rows():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (500, 3))
+    return X, np.abs(X[:, 0]) + X[:, 1] + rng.standard_normal(500) > 1

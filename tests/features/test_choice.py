@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.model_selection import StratifiedKFold
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
 from scoreline.features import Pairs
@@ -68,3 +69,25 @@ def test_auto_needs_cross_validation():
         MeasureClassifier(features="auto").fit(X, labels["linear"])
     with pytest.raises(ValueError, match="Leave scaling=None"):
         MeasureClassifierCV(features="auto", scaling="standard").fit(X, labels["linear"])
+
+
+def test_folds_are_repeated_where_positives_are_few():
+    X, labels = rows(400)
+    y, weight = labels["additive"], np.ones(400)
+    weight[::5] = 0.0
+    search = MeasureClassifierCV("roc_auc", features="auto", alphas=[0.1], cv=2)
+    few = search.fit(X, y, weight).cv_results_
+    assert sum(name.startswith("split") for name in few) == 6
+    given = search.set_params(cv=StratifiedKFold(2)).fit(X, y).cv_results_
+    assert sum(name.startswith("split") for name in given) == 2, "folds that the user gives stay"
+    one = search.set_params(cv=2, features="additive").fit(X, y).cv_results_
+    assert sum(name.startswith("split") for name in one) == 2, "nothing is compared with other features"
+
+
+def test_thresholds_and_probabilities_of_repeated_folds():
+    X, labels = rows(300)
+    for measure in ("f1", "roc_auc"):
+        clf = MeasureClassifierCV(measure, features="auto", alphas=[0.1], cv=2, probability=True, random_state=0)
+        clf.fit(X, labels["additive"])
+        assert clf.score(X, labels["additive"]) > 0.8
+        assert np.mean((clf.predict_proba(X)[:, 1] > 0.5) == labels["additive"]) > 0.8

@@ -30,6 +30,7 @@ def test_train_predict_and_the_page(table, capsys):
         assert main(["predict", "model.npz", "rows.csv", "--quiet"]) == 0
         page = Path("page.html").read_text(encoding="utf-8")
         assert "Shapes of the functions" in page
+        assert "Bands are two standard errors" in page
         assert "dose" in page
     assert "pairs features by cross-validation" in capsys.readouterr().out
     assert main(["info", "model.npz"]) == 0
@@ -40,7 +41,10 @@ def test_train_predict_and_the_page(table, capsys):
     [
         (("--features", "auto"), "add --alpha auto"),
         (("--features", "pairs", "--checkpoint", "c"), "Leave --checkpoint out"),
-        (("--features", "additive", "--scaling", "robust"), "bins have a scale"),
+        (
+            ("--features", "additive", "--scaling", "robust"),
+            "--scaling robust works only with --features linear: binned features need no scaling",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(table, capsys, options, words):

@@ -138,3 +138,12 @@ def test_categories_have_no_order():
     rows = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0] * 10, "city": ["a", "b", "c", "d"] * 10})
     with pytest.raises(ValueError, match="'city', which holds categories"):
         MeasureClassifier("roc_auc", features="additive", monotone={"city": 1}).fit(rows, [0, 1, 1, 0] * 10)
+
+
+def test_known_features_must_have_been_learnt_with_the_same_directions():
+    X, y = table()
+    clf = MeasureClassifier("roc_auc", features="additive", monotone={0: 1}, alpha=0.01)
+    with pytest.raises(ValueError, match=r"learn\(rows, monotone="):
+        clf.fit(Additive().learn(X), y)
+    clf.fit(Additive().learn(X, monotone={0: 1}), y)
+    assert (differences(clf, 0) >= 0.0).all()

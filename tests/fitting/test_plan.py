@@ -12,7 +12,7 @@ from scoreline.report.wording import fit_facts
 from scoreline.risks.registry import all_risks
 from scoreline.solvers.registry import all_solvers
 
-CHOOSE = Path(__file__).parents[2] / "docs/choose.md"
+PAGE = Path(__file__).parents[2] / "docs/solvers.md"
 AMPLE, SCARCE, WIDE = Shape(10_000, 10, 3_000), Shape(900, 10, 300), Shape(5_000, 2_000, 1_500)
 every_measure = for_each("name", sorted(all_measures()))
 
@@ -23,7 +23,7 @@ def words(measure, shape):
 
 
 def table():
-    """Return the table of docs/choose.md: what "auto" takes for each measure and shape; equal plans share a row."""
+    """Return the table of docs/solvers.md: what "auto" takes for each measure and shape; equal plans share a row."""
     rows = {}
     for name in all_measures():
         measure = get_measure(name)
@@ -37,7 +37,7 @@ def table():
 
 
 def test_the_table_in_the_docs_is_what_is_planned():
-    assert table() in CHOOSE.read_text(), f"docs/choose.md must have this table:\n{table()}"
+    assert table() in PAGE.read_text(), f"docs/solvers.md must have this table:\n{table()}"
 
 
 @every_measure

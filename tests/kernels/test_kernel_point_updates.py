@@ -386,7 +386,7 @@ def test_stamp_follows_its_literal_version(case, name, paper, radius):
 
 @for_each("radius", [1e-8, 1e-4, SMALL])
 @for_each("paper", [True, False])
-def test_writing_out_the_weights_anew_keeps_iterates_and_their_mean(paper, radius):
+def test_writing_out_the_weights_again_keeps_iterates_and_their_mean(paper, radius):
     """Steps far longer than the ball shrink the scale below TINY_SCALE again and again."""
     X, y = data(seed=2)
     literal = LiteralSpade(MIN, X, 1.0, paper, radius)

@@ -291,7 +291,7 @@ def test_covariances_survive_means_of_a_million_deviations(name, weighted):
 
 
 @for_each("name", FAR)
-def test_far_columns_beside_sparse_and_empty_ones_and_empty_rows(name):
+def test_far_columns_with_sparse_and_empty_ones_and_empty_rows(name):
     A, sign = far_columns()
     rng = np.random.default_rng(6)
     A[:, 1] = np.where(rng.random(len(A)) < 0.02, 1.0, 0.0)

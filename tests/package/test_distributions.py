@@ -141,7 +141,7 @@ def test_the_wheel_works_in_an_empty_environment(made, tmp_path):
     assert sum(not is_python for is_python, _ in blocks) >= 4
     (tmp_path / "blocks.json").write_text(json.dumps(blocks))
     environment = clean | {"PATH": f"{program.parent}{os.pathsep}{clean['PATH']}"}
-    said = run(python, "-c", PAGE, cwd=tmp_path, env=environment)
-    assert "certificate: objective" in said
-    assert "F1 on new rows" in said
+    printed = run(python, "-c", PAGE, cwd=tmp_path, env=environment)
+    assert "certificate: objective" in printed
+    assert "F1 on new rows" in printed
     assert (tmp_path / "model.npz").is_file()

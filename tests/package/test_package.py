@@ -15,11 +15,13 @@ from scoreline.runtime.registry import unknown_name
 
 def test_public_names_and_version():
     assert set(scoreline.__all__) == {
+        "Blend",
         "CountMeasure",
         "MeasureClassifier",
         "MeasureClassifierCV",
         "ThresholdClassifier",
         "__version__",
+        "check_promise",
         "list_measures",
         "list_solvers",
         "load_model",
@@ -41,6 +43,8 @@ def test_missing_package_names_the_extra(monkeypatch):
 def test_unknown_name_suggests_the_nearest_and_nothing_far_away():
     assert "Did you mean 'roc_auc'?" in str(unknown_name("measure", "rocauc", ["accuracy", "roc_auc"]))
     assert "Did you mean" not in str(unknown_name("measure", "zzz", ["accuracy", "roc_auc"]))
+    assert str(unknown_name("label", "outcom", ["income", "outcome"])).endswith("Did you mean 'outcome'?")
+    assert str(unknown_name("label", "rates", ["rate_a", "rate_b"])).endswith("Did you mean 'rate_b' or 'rate_a'?")
 
 
 def test_synthetic_data_is_repeatable_and_learnable():

@@ -74,6 +74,16 @@ def test_a_failed_check_leaves_everything_as_it_was(clone):
     assert (git(clone, "rev-parse", "HEAD"), git(clone, "tag", "--list")) == (before, "")
 
 
+def test_a_failed_signature_leaves_everything_as_it_was(clone):
+    git(clone, "config", "gpg.program", "false")
+    before = git(clone, "rev-parse", "HEAD")
+    done = release(clone, "7.1.0", "--checks", "good")
+    assert done.returncode != 0
+    assert git(clone, "status", "--porcelain") == ""
+    assert (git(clone, "rev-parse", "HEAD"), git(clone, "tag", "--list")) == (before, "")
+    assert release(clone, "7.1.0", "--checks", "good", "--no-sign").returncode == 0
+
+
 def test_a_release_is_refused_with_the_reason(clone):
     assert "must look like" in release(clone, "next").stderr
     with pytest.raises(ValueError, match="OWNER"):

@@ -262,7 +262,7 @@ def test_streams(measure, solver, tmp_path):
     clf.save(tmp_path / "model.npz")
     again = load_model(tmp_path / "model.npz").partial_fit(X, y, base_scores=base)
     assert np.array_equal(again.coef_, clf.partial_fit(X, y, base_scores=base).coef_)
-    with pytest.raises(ValueError, match="trained on base_scores"):
+    with pytest.raises(ValueError, match="pass base_scores of these rows"):
         clf.partial_fit(X, y)
     with pytest.raises(ValueError, match="trained without them"):
         plain.partial_fit(X, y, base_scores=base)
@@ -320,12 +320,12 @@ def test_models_say_when_base_scores_are_missing():
     X, y, base = problem(100)
     on_base, plain = fitted("f1", X, y, base), fitted("f1", X, y)
     for call in ("decision_function", "predict"):
-        with pytest.raises(ValueError, match="trained on base_scores"):
+        with pytest.raises(ValueError, match="pass base_scores of these rows"):
             getattr(on_base, call)(X)
         with pytest.raises(ValueError, match="trained without them"):
             getattr(plain, call)(X, base_scores=base)
     for call in ("score", "objective", "tune_threshold"):
-        with pytest.raises(ValueError, match="trained on base_scores"):
+        with pytest.raises(ValueError, match="pass base_scores of these rows"):
             getattr(on_base, call)(X, y)
     assert not fitted("f1", X, y).uses_base_scores_
 

@@ -100,6 +100,16 @@ def test_reach_contains_every_point_of_a_level(kind):
         assert (np.abs(w) <= penalty.reach(penalty.value(w, 0.3), 0.3)).all()
 
 
+@for_each("kind", sorted(KINDS))
+def test_a_level_of_zero_limits_only_what_costs_something(kind):
+    """0 / 0 made limits that are not numbers, and with them bounds, once J was 0 within the bounds."""
+    penalty = BoundedPenalty.of(KINDS[kind], P, None, (-1.0, 2.0)).with_constant(0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reach = penalty.reach(0.0, 0.3)
+    assert np.array_equal(reach, [0.0] * P + [np.inf])
+
+
 @for_each("bounds", sorted(BOUNDS))
 @for_each("kind", sorted(KINDS))
 def test_violation_is_zero_at_the_minimum_only(kind, bounds):
@@ -128,7 +138,12 @@ def test_registry_and_parameters():
         ({"penalty": "group"}, ["needs penalty_params", "'groups'"]),
         ({"penalty_params": {"weights": [1.0]}}, ["weights have shape (1,)", "(6,)"]),
         ({"penalty_params": {"weights": [1, 1, 1, 1, 1, -1]}}, ["at least 0", "-1.0", "feature 5"]),
-        ({"penalty_params": {"weights": [0, 1, 1, 1, 1, 1]}}, ["weight 0", "certificate", "bounds"]),
+        ({"penalty_params": {"weights": [0, 1, 1, 1, 1, 1]}}, ["column 0 has weight 0 and no bounds", "certificate"]),
+        (
+            {"penalty_params": {"weights": [1, 0, 1, 1, 1, 1]}, "bounds": (0.0, None)},
+            ["column 1 has weight 0 and no upper bound", "both finite"],
+        ),
+        ({"penalty_params": {"weights": [1, 0, 1, 1, 1, 1]}, "bounds": {1: (None, 3)}}, ["no lower bound"]),
         ({"penalty": "group", "penalty_params": {"groups": [[0, 1], [1, 2, 3, 4, 5]]}}, ["overlap", "groups[0]"]),
         ({"penalty": "group", "penalty_params": {"groups": [[0, 1], [2, 3]]}}, ["2 of 6 columns", "4, 5"]),
         ({"penalty": "group", "penalty_params": {"groups": [[0, 9]]}}, ["column 9", "0 to 5"]),

@@ -2,6 +2,7 @@
 
 import warnings
 from fractions import Fraction
+from itertools import product
 
 import cvxpy as cp
 import numpy as np
@@ -14,6 +15,7 @@ from scoreline import MeasureClassifier, MeasureClassifierCV, list_solvers, load
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
 from scoreline.penalties import BoundedPenalty, ElasticNetPenalty, GroupPenalty, L2Penalty
+from scoreline.risks.contingency_entropy import EntropyContingencyRisk
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers import ProximalSolver
 from scoreline.solvers import proximal as module
@@ -28,7 +30,12 @@ PENALTIES = {
     "box": (ElasticNetPenalty(0.3), (-0.1, 0.2)),
     "group": (GroupPenalty(GROUPS, 0.5), None),
     "group_signs": (GroupPenalty(GROUPS, 0.5), (0.0, None)),
+    "no_zero": (L2Penalty(), {0: (None, -0.5), 3: (0.2, None)}),
+    "elastic_net_no_zero": (ElasticNetPenalty(0.5), {0: (None, -0.5), 3: (0.2, 0.3)}),
+    "group_no_zero": (GroupPenalty(GROUPS, 0.5), {0: (None, -0.5), 3: (0.2, None)}),
 }
+COUNTS = (1, 1), (-1, 1), (1, -1), (-1, -1)  # label and prediction of tp, fp, fn, tn
+ENTROPY = EntropyContingencyRisk("f1", within=0.5)  # sharper ones are beyond Clarabel
 SUPPORTED = sorted(name for name, risk in all_risks().items() if ProximalSolver.serves(risk))
 
 
@@ -36,28 +43,46 @@ def problem(seed=0, n=60, p=6):
     return linear_rows(n, p, seed, noise=1.5, shift=0.5)
 
 
-def objective(X, y, risk, alpha, penalty, bounds=None, dense=True):
+def objective(X, y, risk, alpha, penalty, bounds=None, intercept=True):
     prepared = BoundedPenalty.of(penalty, X.shape[1], None, bounds)
-    operator, kind = as_operator(X), get_risk(risk)
-    if kind.shift == "needed":
+    operator, kind = as_operator(X), get_risk(risk) if isinstance(risk, str) else risk
+    if kind.shift == "needed" and intercept:
         operator, prepared = InterceptOperator(operator), prepared.with_constant(0.0)
     return Objective(operator, kind.prepare(y), alpha, prepared)
+
+
+def modelled(risk, X, y, w, b):
+    """Return the risk of scores Xw (+ b where it needs an intercept) as an expression of cvxpy, from its definition."""
+    n, above, below = len(y), X[y > 0] @ w, X[y < 0] @ w
+    plus, minus = int((y > 0).sum()), int((y < 0).sum())
+    if risk in ("hinge", "logistic", "squared_hinge"):
+        m = cp.multiply(y, X @ w + b)
+        loss = {"hinge": cp.pos(1 - m), "logistic": cp.logistic(-m), "squared_hinge": 0.5 * cp.square(cp.pos(1 - m))}
+        return cp.sum(loss[risk]) / n
+    if risk in ("hinge_free_intercept", "prbep"):  # the bias is part of the risk
+        offset, scale = (2.0, 1.0 / n) if risk == "hinge_free_intercept" else (0.5 * n / plus, 2.0 / n)
+        return scale * (cp.sum(cp.pos(offset - above - b)) + cp.sum(cp.pos(below + b)))
+    if risk == "contingency_entropy":
+        kind = ENTROPY
+        labellings = np.array(list(product((1, -1), repeat=n)))
+        counts = [[float(np.sum((y == t) & (row == q))) for t, q in COUNTS] for row in labellings]
+        losses = np.array([1.0 - kind.measure.from_counts(*each) for each in counts])
+        mu = kind.within / (n * np.log(2.0))
+        return mu * cp.log_sum_exp((losses + (labellings - y) @ (X @ w + b) / n) / mu)
+    excess = cp.pos(1.0 - cp.reshape(above, (plus, 1), "C") @ np.ones((1, minus)) + np.ones((plus, 1)) @ cp.reshape(
+        below, (1, minus), "C"
+    ))  # fmt: skip
+    if risk == "partial_roc":  # the negatives of the highest scores, with all positives
+        top = max(1, int(get_risk(risk).max_fpr * minus + 1e-9))
+        return cp.sum_largest(cp.sum(excess, axis=0), top) / (plus * top)
+    return {"roc_area": cp.sum(excess), "roc_area_squared": 0.5 * cp.sum(cp.square(excess))}[risk] / (plus * minus)
 
 
 def optimum(X, y, risk, alpha, penalty, bounds):
     """Return min J by Clarabel, from the definitions."""
     p, terms = X.shape[1], penalty.terms(X.shape[1])
     w, b = cp.Variable(p), cp.Variable()
-    positive, negative = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
-    if risk == "roc_area":
-        pairs = (X[positive][:, None, :] - X[negative][None, :, :]).reshape(-1, p)
-        R = cp.sum(cp.pos(1 - pairs @ w)) / len(pairs)
-    else:
-        m = cp.multiply(y, X @ w + b)
-        loss = {
-            "hinge": cp.pos(1 - m), "logistic": cp.logistic(-m), "squared_hinge": 0.5 * cp.square(cp.pos(1 - m)),
-        }[risk]  # fmt: skip
-        R = cp.sum(loss) / len(y)
+    R = modelled(risk, X, y, w, b)
     omega = 0.5 * cp.sum(cp.multiply(terms.quadratic, cp.square(w))) + cp.sum(cp.multiply(terms.absolute, cp.abs(w)))
     if terms.norms is not None:
         omega += sum(norm * cp.norm(w[np.flatnonzero(terms.groups == g)]) for g, norm in enumerate(terms.norms))
@@ -72,14 +97,15 @@ def optimum(X, y, risk, alpha, penalty, bounds):
 
 
 @for_each("kind", sorted(PENALTIES))
-@for_each("risk", ["logistic", "squared_hinge", "hinge", "roc_area"])
+@for_each("risk", SUPPORTED)
 def test_optima_are_those_of_cvxpy(risk, kind):
     penalty, bounds = PENALTIES[kind]
-    X, y = problem()
+    X, y = problem(n=9 if risk == "contingency_entropy" else 60)
     for alpha in (0.1,) if TIER == "quick" else (0.3, 0.1, 0.01):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = ProximalSolver(tol=5e-7, max_iter=400).solve(objective(X, y, risk, alpha, penalty, bounds))
+            trained = ENTROPY if risk == "contingency_entropy" else risk
+            result = ProximalSolver(tol=5e-7, max_iter=400).solve(objective(X, y, trained, alpha, penalty, bounds))
         best = optimum(X, y, risk, alpha, penalty, bounds)
         assert result.objective == pytest.approx(best, rel=1e-6)
         assert result.lower_bound <= best * (1.0 + 1e-7)  # Clarabel's error
@@ -102,6 +128,41 @@ def test_bounds_lie_below_j_everywhere(risk, kind):
         assert all(run.lower_bound <= J.value(w) * (1.0 + 1e-12) for run in runs)
     assert runs[-1].lower_bound > 0.5 * runs[-1].objective, "otherwise it proves little"
     assert (np.diff(runs[-1].history["objective"]) <= 0.0).all()
+
+
+@for_each("kind", sorted(name for name in PENALTIES if name.endswith("no_zero")))
+@for_each("risk", SUPPORTED)
+def test_zero_outside_the_bounds_is_never_the_answer(risk, kind):
+    """J(0) was returned with w = 0, below J of every point within the bounds, where alpha made these worse than w = 0."""
+    penalty, bounds = PENALTIES[kind]
+    n = 16 if risk == "contingency_entropy" else 40
+    X, y = problem(3, n)
+    for intercept in (True, False):
+        for alpha, init in ((30.0, "auto"), (30.0, "moments"), (1e-2, "zero")):
+            J = objective(X, y, risk, alpha, penalty, bounds, intercept)
+            result = ProximalSolver(tol=1e-3, max_iter=30, init=init).solve(J)
+            assert np.array_equal(J.nearest(result.w), result.w)
+            assert result.objective == pytest.approx(J.value(result.w), rel=1e-12)
+            assert result.lower_bound > 0.9 * result.objective
+            if alpha > 1.0:
+                assert result.objective > J.risk.value_at_zero()
+
+
+def test_samples_start_within_the_bounds(monkeypatch):
+    """Enough rows for samples; the point before them, and that of an interruption between them, was w = 0."""
+    X, y = problem(4, 8000, 3)
+    J = objective(X, y, "roc_area", 1.0, L2Penalty(), {0: (None, -0.5)})
+    result = ProximalSolver(init="samples", max_iter=1).solve(J)
+    assert result.history["objective"][0] == pytest.approx(J.value(J.nearest(np.zeros(3))))
+    assert result.w[0] <= -0.5
+
+    def press_ctrl_c(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("scoreline.solvers.common.sample_start.sample_start", press_ctrl_c)
+    result = ProximalSolver(init="samples").solve(J)
+    assert result.status == "interrupted"
+    assert result.w[0] <= -0.5
 
 
 def test_bounds_are_proofs_in_exact_arithmetic():
@@ -127,6 +188,28 @@ def test_bounds_are_proofs_in_exact_arithmetic():
                 risk += max(Fraction(0), 1 - int(s) * z)
             value = Fraction(alpha) * omega + risk / len(y)
             assert all(Fraction(run.lower_bound) <= value for run in (loose, tight))
+
+
+@for_each("curvature", [0.0, 1e-300])
+def test_a_model_without_curvature_has_a_finite_end(curvature):
+    """Of groups: a hinge far from its kink, penalised by norms alone. Steps overflowed, with warnings."""
+    model = module._Model()
+    model.matrix = curvature * np.eye(6)
+    penalty = BoundedPenalty.of(GroupPenalty(GROUPS, 1.0), 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        target = model._minimum(penalty, 1e-3, np.zeros(6), np.ones(6), 1e-12)
+    assert np.isfinite(target).all()
+
+
+def test_a_target_beyond_the_range_of_squares_is_not_taken():
+    X, y = problem()
+    J = objective(X, y, "roc_area_squared", 1e-3, GroupPenalty(GROUPS, 1.0))
+    w = np.zeros(6)
+    point = J.at(w, J.scores(w))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert module._searched(J, point, J.slope(point), np.full(6, 1e200)) is None
 
 
 def wide(seed=1, n=150, p=1400):

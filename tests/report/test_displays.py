@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
-from scoreline.measures import all_measures, get_measure
+from scoreline.measures import all_measures, get_measure, interval
 from scoreline.report import (
     ConvergenceDisplay,
     GapDisplay,
@@ -102,6 +102,31 @@ def test_curves_are_those_of_scikit_learn(ties):
     assert pr.points["model"] == (np.mean(z[y] > 0), np.mean(y[z > 0]))
 
 
+def test_bands_are_the_intervals_at_each_threshold():
+    """The bands of curves are exact, and that of the threshold display is near the draws of `interval`."""
+    rng = np.random.default_rng(3)
+    y = np.repeat([1, -1], [30, 200])
+    z = np.round(rng.standard_normal(230) + 1.5 * (y > 0), 1)
+    for kind, rate in ((RocDisplay, "recall"), (PrecisionRecallDisplay, "precision")):
+        x, low, high = kind(y, z).bands["model"]
+        levels = np.unique(z)[::-1]
+        for k in (0, 5, len(levels) - 1):
+            expected = interval(rate, y, z - levels[k] + 0.01)
+            assert (low[k], high[k]) == pytest.approx((expected.low, expected.high), abs=1e-9), (kind, k)
+        assert len(x) == len(levels)
+    display = ThresholdDisplay(y, z, measure="mcc")
+    at, low, high = display.band
+    for k in (0, len(at) // 2, len(at) - 1):
+        expected = interval("mcc", y, z - at[k], replicates=4000)
+        # 200 draws by strata know the ends of an interval within a tenth of its width.
+        assert (low[k], high[k]) == pytest.approx(expected[1:3], abs=0.1 * (expected.high - expected.low) + 0.01)
+    for drawn in (display, kind(y, {"a": z, "b": -z})):
+        drawn.plot()
+        labels = [text.get_text() for legend in drawn.figure_.legends for text in legend.get_texts()]
+        assert "95 % interval at each threshold" in labels
+        assert len(drawn.ax_.collections) == 1
+
+
 def test_the_legend_has_areas_of_models_of_any_name():
     y, z = sample()
     display = RocDisplay.from_predictions(y, {"_hidden": z, NAME: -z, "$a$": z}).plot()
@@ -111,7 +136,7 @@ def test_the_legend_has_areas_of_models_of_any_name():
     assert "…" in texts[1]
     assert max(map(len, texts)) < 45
     assert texts[2].startswith("$a$")
-    assert texts[3:] == ["chance: 0.500", "the threshold: decision > 0"]
+    assert texts[3:] == ["95 % interval at each threshold", "chance: 0.500", "the threshold: decision > 0"]
 
 
 COUNTED = sorted(name for name, kind in all_measures().items() if not kind.uses_order)
@@ -146,7 +171,7 @@ def test_a_measure_that_is_nowhere_defined_is_said_to_be():
     y, z = sample()
     display = ThresholdDisplay.from_predictions(y, z, measure=odd).plot()
     assert display.best is None
-    assert "No threshold" in display.describe()
+    assert "not defined on these rows" in display.describe()
 
 
 @pytest.mark.slow

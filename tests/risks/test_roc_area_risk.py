@@ -228,7 +228,7 @@ def test_an_outlier_does_not_spoil_the_other_pairs(width, shape, sign, outlier):
 
 
 @for_each("outlier", [1e8, 1e12])
-def test_planes_stay_below_the_risk_beside_an_outlier(outlier):
+def test_planes_stay_below_the_risk_with_an_outlier(outlier):
     """What the certificate needs: c + <grad, z'> <= R(z') for moderate z'."""
     rng = np.random.default_rng(4)
     y = np.repeat([1, -1], (20, 30))

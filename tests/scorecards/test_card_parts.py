@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from scoreline.features.bins import number_bins
 from scoreline.scorecards.bins import category_lines, digits, readable, readable_cuts, segments
 from scoreline.scorecards.rounding import rounded_points
 
@@ -51,14 +52,24 @@ def test_readable_numbers_lie_in_their_interval_and_have_the_fewest_digits():
 
 
 def test_thresholds_of_integers_stay_between_the_same_integers():
-    assert readable_cuts(np.arange(20.5, 40.0)).tolist() == np.arange(20.0, 40.0).tolist()
+    found = readable_cuts(np.arange(20.5, 40.0), np.arange(20.0, 41.0))
+    assert found.tolist() == np.arange(20.0, 40.0).tolist()
     cuts = np.sort(np.random.default_rng(0).lognormal(size=40))
-    found = readable_cuts(cuts)
+    centers = np.concatenate([[0.0], 0.5 * (cuts[1:] + cuts[:-1]), [2.0 * cuts[-1]]])
+    found = readable_cuts(cuts, centers)
     assert (np.diff(found) > 0).all()
-    middle = 0.5 * (cuts[1:] + cuts[:-1])
-    assert (found[:-1] < middle).all()
-    assert (found[1:] >= middle).all()
-    assert readable_cuts(np.empty(0)).shape == (0,)
+    assert (found >= centers[:-1]).all()
+    assert (found < centers[1:]).all()
+    assert readable_cuts(np.empty(0), np.ones(1)).shape == (0,)
+
+
+def test_readable_edges_leave_values_of_many_rows_in_their_bin():
+    """Edges at 0.1 or 1 would be shorter, and would move the rows of a bin of one value to the bin below."""
+    values = np.array([0.05, 0.07, 0.1, 0.3, 0.62, 0.97, 1.0])
+    bins = number_bins("x", np.repeat(values, 50), np.ones(350), 128)
+    found = readable_cuts(bins.values, bins.centers)
+    assert np.searchsorted(found, values, side="left").tolist() == list(range(7))
+    assert max(digits(edge) for edge in found) <= 2.0
 
 
 def test_groups_of_categories_are_neighbours_in_value():

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from card_rows import lender, strange_rows, trained
+from sklearn.metrics import balanced_accuracy_score
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.features import Additive
@@ -61,7 +62,10 @@ def test_the_scale_is_that_of_the_odds():
     assert abs(card.probability(card.predict(rows)).mean() - y.mean()) < 0.01
     risk = clf.scorecard(rows, y, pdo=-20)
     assert np.corrcoef(risk.predict(rows), card.predict(rows))[0, 1] < -0.99
-    assert np.mean(risk.predict_class(rows) == card.predict_class(rows)) > 0.97
+    for each in (card, risk):  # no other cutoff has a better balanced accuracy
+        points = each.decision(each.predict(rows))
+        found = [balanced_accuracy_score(y, points > cutoff) for cutoff in np.unique(points)]
+        assert balanced_accuracy_score(y, each.predict_class(rows)) == pytest.approx(max(found))
     income = next(column for column in risk.columns if column.name == "income")
     assert (np.diff(income.points[1:]) <= 0).all()
 
@@ -119,6 +123,34 @@ def test_given_edges_are_kept():
     age = next(column for column in card.columns if column.name == "age")
     assert age.bins.values.tolist() == [30.0, 40.5]
     assert [line.label for line in age.lines] == ["up to 30", "30 to 40.5", "above 40.5", "missing"]
+
+
+@pytest.mark.parametrize("monotone", [None, {1: 1}])
+def test_bins_that_merge_nothing_have_the_optimum_of_the_model(monotone):
+    """The penalty of a function of the card is that of the same function of the model, whatever its shape."""
+    rng = np.random.default_rng(0)
+    values = np.array([0.0, 1.0, 2.0, 3.0, 10.0, 50.0])
+    X = np.column_stack([rng.choice(values, 500), rng.choice(values, 500)])
+    X[rng.random(500) < 0.1, 0] = np.nan
+    y = rng.random(500) < 1 / (1 + np.exp(1 - 0.04 * X[:, 1] - (np.nan_to_num(X[:, 0], nan=2.0) == 2.0)))
+    clf = MeasureClassifier(
+        "accuracy", risk="logistic", features="additive", alpha=0.01, tol=1e-8, monotone=monotone
+    ).fit(X, y)
+    edges = 0.5 * (values[1:] + values[:-1])
+    card = clf.scorecard(X, y, edges={0: edges, 1: edges})
+    assert card.loss["objective"]["bins"] == pytest.approx(clf.objective_, rel=1e-6)
+    assert card.loss["lower_bound"] == pytest.approx(clf.objective_, rel=1e-6)
+
+
+def test_edges_within_one_bin_of_the_model_and_beyond_all_rows():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 1, 900), rng.normal(size=900)])
+    y = rng.random(900) < 0.2 + 0.6 * (X[:, 0] > 0.3)
+    clf = MeasureClassifier("roc_auc", features=Additive(max_bins=4), alpha=1e-3).fit(X, y)
+    card = clf.scorecard(X, y, edges={0: [-5.0, 0.27, 0.3, 0.33, 7.0]})
+    column = next(column for column in card.columns if column.position == 0)
+    assert column.points[4] < column.points[2] - 20, "the step at 0.3 is within a bin of the model"
+    assert sum(line.rows for line in column.lines) == 900
 
 
 @pytest.mark.parametrize("sign", [1, -1, 0])
@@ -220,6 +252,31 @@ def test_weights_are_copies():
     assert [line.rows for column in one.columns for line in column.lines] == [
         line.rows for column in other.columns for line in column.lines
     ]
+
+
+def test_costs_by_row_decide_the_cutoff_and_the_measure_but_not_the_lines():
+    """The savings of the card are those of their definition, and no other cutoff saves more."""
+    rows, y = lender(800)
+    costs = {"cost_fp": 5.0, "cost_fn": np.random.default_rng(1).lognormal(2.5, 1.0, len(y))}
+    own = np.where(y, costs["cost_fn"], 5.0)
+    clf = MeasureClassifier("savings", features="additive", alpha=0.01).fit(rows, y, **costs)
+    card = clf.scorecard(rows, y, max_features=2, **costs)
+    points = card.predict(rows)
+
+    def saved(cutoff):
+        return 1.0 - own[(points <= cutoff) != y].sum() / min(own[y].sum(), own[~y].sum())
+
+    found = [saved(cutoff) for cutoff in range(points.min() - 1, points.max() + 1)]
+    assert saved(card.cutoff) == pytest.approx(max(found))
+    assert card.loss["measure"]["card"] == pytest.approx(saved(card.cutoff))
+    assert card.loss["measure"]["model"] == pytest.approx(clf.score(rows, y, **costs))
+    assert card.loss["lower_bound"] <= card.loss["objective"]["bins"] <= card.loss["objective"]["card"] + 1e-9
+    assert card.rows == sum(line.rows for line in card.columns[0].lines) == len(y)
+    assert card.event_rate == pytest.approx(y.mean())
+    plain = MeasureClassifier("savings", features="additive", alpha=0.01).fit(rows, y).scorecard(rows, y)
+    assert max(found) > saved(plain.cutoff)
+    with pytest.raises(ValueError, match="measure='savings'"):
+        MeasureClassifier("f1", features="additive").fit(rows, y).scorecard(rows, y, **costs)
 
 
 def test_arrays_and_sparse_matrices_score_like_frames():

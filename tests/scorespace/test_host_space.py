@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from cases import for_each
 from scoreline.runtime import parallel
-from scoreline.scores import HostSpace
+from scoreline.scores import HostSpace, host_pairs
 
 OLD_NUMBA = Version(numba.__version__) < Version("0.62")
 LENGTHS = [1, 2, 3, 7, 64, 1001, 1_000_000]
@@ -319,6 +319,30 @@ def test_lifted_scores_are_no_lower_than_the_threshold():
     assert z.tolist() == [5.0, 1.0, 4.0, -7.0]
 
 
+def check_pair_sums(z, y, s, width, margin):
+    """Compare sums, gradient and curvatures with the matrix of all pairs."""
+    positive = y > 0
+    t = margin - z[positive][:, None] + z[~positive][None, :]
+    own = np.ones(len(z)) if s is None else s
+    weight = np.outer(own[positive], own[~positive])
+    beta = np.clip(t / width, 0.0, 1.0) if width else (t > 0.0).astype(float)
+    got = SPACE.pair_sums(z, SPACE.labels(y, s), width, 2.0, margin=margin)
+    # Sums of n terms, and ramps of differences of up to twice the largest score.
+    size = len(z) * np.finfo(float).eps * weight.sum() * 2.0 * max(5.0, np.abs(z).max()) / (width or 1.0)
+    assert abs(got.smooth - (weight * (beta * t - 0.5 * width * beta**2)).sum()) <= size
+    assert abs(got.hard - (weight * np.maximum(t, 0.0)).sum()) <= size
+    assert abs(got.ramps - (weight * beta).sum()) <= size
+    np.testing.assert_allclose(got.grad[positive], -2.0 * (weight * beta).sum(axis=1), rtol=0, atol=size)
+    np.testing.assert_allclose(got.grad[~positive], 2.0 * (weight * beta).sum(axis=0), rtol=0, atol=size)
+    if width:
+        # Rounding decides whether a pair at an end of the ramp is on it.
+        least, most = (weight * ((t > end) & (t < width - end)) for end in (1e-9, -1e-9))
+        got = SPACE.pair_curvatures(z, SPACE.labels(y, s), width, margin)
+        for rows, axis in ((positive, 1), (~positive, 0)):
+            assert (got[rows] >= least.sum(axis=axis) - size).all()
+            assert (got[rows] <= most.sum(axis=axis) + size).all()
+
+
 @for_each("margin", [0.0, 1.0, -0.5, 3.0])
 @for_each("width", [0.0, 0.3])
 def test_pair_sums_take_any_margin(width, margin):
@@ -326,23 +350,54 @@ def test_pair_sums_take_any_margin(width, margin):
     for share in (0.2, 0.8):
         y, z, s = np.where(rng.random(30) < share, 1, -1), rng.standard_normal(30), rng.random(30)
         y[:2] = 1, -1
-        positive = y > 0
-        t = margin - z[positive][:, None] + z[~positive][None, :]
-        weight = np.outer(s[positive], s[~positive])
-        beta = np.clip(t / width, 0.0, 1.0) if width else (t > 0.0).astype(float)
-        got = SPACE.pair_sums(z, SPACE.labels(y, s), width, 2.0, margin=margin)
-        # Sums of 30 terms, and ramps of differences of up to 5.
-        size = 30 * np.finfo(float).eps * weight.sum() * 10.0 / (width or 1.0)
-        assert abs(got.smooth - (weight * (beta * t - 0.5 * width * beta**2)).sum()) <= size
-        assert abs(got.hard - (weight * np.maximum(t, 0.0)).sum()) <= size
-        assert abs(got.ramps - (weight * beta).sum()) <= size
-        np.testing.assert_allclose(got.grad[positive], -2.0 * (weight * beta).sum(axis=1), rtol=0, atol=size)
-        np.testing.assert_allclose(got.grad[~positive], 2.0 * (weight * beta).sum(axis=0), rtol=0, atol=size)
-        if width:
-            curved = weight * ((t > 0.0) & (t <= width))
-            got = SPACE.pair_curvatures(z, SPACE.labels(y, s), width, margin)
-            np.testing.assert_allclose(got[positive], curved.sum(axis=1), rtol=0, atol=size)
-            np.testing.assert_allclose(got[~positive], curved.sum(axis=0), rtol=0, atol=size)
+        check_pair_sums(z, y, s, width, margin)
+
+
+@pytest.fixture
+def many_edges(monkeypatch):
+    """Let 300 rows take the way of millions: many parts, and several chunks."""
+    for name, value in {"BINS_IN_CACHE": 0, "EDGES_PER_PART": 4, "GROUP_BITS": 5}.items():
+        monkeypatch.setattr(host_pairs, name, value)
+    monkeypatch.setattr(parallel, "MIN_CHUNK_WORK", 500)
+
+
+def scores_of_any_kind(rng, n):
+    """Return normal scores, ties, equal scores, groups with gaps, and one outlier."""
+    z = rng.standard_normal(n)
+    outlier = z.copy()
+    outlier[n // 2] = 1e4
+    return [z, np.round(z, 1), np.zeros(n), np.round(z) + 1e-3 * z, outlier]
+
+
+@for_each("width", [0.0, 0.3, 40.0])
+@for_each("weighted", [False, True])
+def test_pair_sums_by_parts_are_those_of_all_pairs(width, weighted, many_edges):
+    rng = np.random.default_rng(3)
+    for share in (0.1, 0.5, 0.9):
+        y, s = np.where(rng.random(300) < share, 1, -1), rng.random(300) if weighted else None
+        for z in scores_of_any_kind(rng, 300):
+            check_pair_sums(z, y, s, width, 1.0)
+
+
+def test_pair_sums_by_parts_have_the_same_bits_for_any_number_of_threads(many_edges):
+    rng = np.random.default_rng(4)
+    labels = SPACE.labels(np.where(rng.random(300) < 0.4, 1, -1), rng.random(300))
+    for z in scores_of_any_kind(rng, 300):
+        found = []
+        for threads in (1, 2, 3):
+            with parallel.thread_limit(threads):
+                found.append(SPACE.pair_sums(z, labels, 0.1))
+        assert found[0][:3] == found[1][:3] == found[2][:3]
+        assert np.array_equal(found[0].grad, found[1].grad)
+        assert np.array_equal(found[0].grad, found[2].grad)
+        assert SPACE.pair_sums(z, labels, 0.1, grad=False)[:3] == found[0][:3]
+
+
+@for_each("side", [1, -1])
+def test_a_missing_score_makes_pair_sums_by_parts_missing(side, many_edges):
+    z, y = np.linspace(-2.0, 2.0, 300), np.where(np.arange(300) % 3, -1, 1)
+    z[np.flatnonzero(y == side)[7]] = np.nan
+    assert np.isnan(SPACE.pair_sums(z, SPACE.labels(y), 0.1)[:3]).all()
 
 
 @for_each("operation", ["class_scores", "change_sides", "worst_ranking", "top_share", "soft_threshold", "lifted"])

@@ -906,7 +906,7 @@ def first_method(clf):
 
 @for_each("measure", ["f1", "fbeta", "jaccard"])
 @for_each("n, p, solver", [(300, 3, "amp"), (299, 3, "cost_search")])
-def test_auto_takes_it_where_there_are_a_hundred_rows_a_feature(measure, n, p, solver):
+def test_auto_chooses_it_from_a_hundred_rows_per_feature(measure, n, p, solver):
     X, y = np.random.default_rng(0).standard_normal((n, p)), np.arange(n) % 3 == 0
     X[y] += 1.0
     assert first_method(MeasureClassifier(measure).fit(X, y)) == solver

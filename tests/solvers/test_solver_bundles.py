@@ -317,7 +317,7 @@ class Tally:
 
 
 @for_each("max_iter, solver_class", crossed([1, 7, 49, 50, 51, 120], SOLVERS, strength=1))
-def test_two_passes_an_iteration(monkeypatch, solver_class, max_iter):
+def test_two_passes_per_iteration(monkeypatch, solver_class, max_iter):
     objective = problem("roc_area", 1e-6, 400, 20)
     tally = Tally(monkeypatch, objective.operator)
     result = solver_class(tol=1e-14, max_iter=max_iter).solve(objective)

@@ -90,7 +90,7 @@ def test_ranking_measures_are_refused_with_what_to_use():
     assert "roc_auc" not in info.measures
 
 
-def test_auto_chooses_it_for_measures_of_counts_only():
+def test_auto_chooses_it_for_count_based_measures_only():
     X, y = two_kinds(n=500)
     assert MeasureClassifier("gmean").fit(X, y).solver_ == "cost_search"
     assert MeasureClassifier("f1", risk="logistic").fit(X, y).solver_ == "newton", (

@@ -264,18 +264,23 @@ def result_of(status, lower_bound=0.25):
 
 
 @for_each(
-    "status, advice", [("max_iter", "Raise max_iter"), ("max_time", "Raise max_time"), ("stalled", "scaling='maxabs'")]
+    "status, reason, advice",
+    [
+        ("max_iter", "Stopped by max_iter", "Raise max_iter"),
+        ("max_time", "Stopped by max_time", "Raise max_time"),
+        ("stalled", "No further progress", "scaling='maxabs'"),
+    ],
 )
-def test_the_warning_says_how_far_and_what_to_do(status, advice):
+def test_the_warning_says_how_far_and_what_to_do(status, reason, advice):
     with pytest.warns(ConvergenceWarning) as caught:
         warn_if_not_converged(result_of(status), LbfgsSolver(tol=0.01))
     text = str(caught[0].message)
-    for part in (status, "17 iterations", "gap 0.25", "objective 0.5", "tol=0.01", advice):
+    for part in (reason, "17 iterations", "gap 0.25", "objective 0.5", "tol=0.01", advice):
         assert part in text
 
 
 def test_the_warning_names_the_tolerance_that_was_in_force():
-    with pytest.warns(ConvergenceWarning, match="asked for abs_tol=1e-09"):
+    with pytest.warns(ConvergenceWarning, match="requested abs_tol=1e-09"):
         warn_if_not_converged(result_of("max_iter"), LbfgsSolver(abs_tol=1e-9))
 
 

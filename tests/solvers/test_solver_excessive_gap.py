@@ -129,7 +129,7 @@ STORAGES = {
 
 
 @for_each("name", STORAGES)
-def test_it_runs_on_every_operator_with_two_passes_a_step(name):
+def test_it_runs_on_every_operator_with_two_passes_per_step(name):
     X, y = data()
     X = X.astype(np.float32).astype(float)  # so that float32 is the same problem
     operator = as_operator(STORAGES[name](X))

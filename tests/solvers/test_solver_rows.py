@@ -113,7 +113,7 @@ def test_units_of_columns_do_not_matter_for_adaptive_steps(measure):
 
 
 @one_of_each
-def test_blocks_of_rows_take_in_every_row_once_a_pass(measure, monkeypatch):
+def test_blocks_of_rows_take_in_every_row_once_per_pass(measure, monkeypatch):
     X, y = data(n=100)
     monkeypatch.setattr(row_state, "BLOCK_ROWS", 7)
     monkeypatch.setattr(row_state, "BLOCK_BYTES", 8 * 4 * 7)  # 7 rows

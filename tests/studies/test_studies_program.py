@@ -38,7 +38,7 @@ WRONG_USE = [
     ((), 2, "required: name"),
     (("nobody",), 2, "zhang2010"),
     (("zhang2010", "--fast"), 2, "unrecognized arguments: --fast"),
-    (("zhang2010", "--quick", "--out", "no/x"), 1, "does not exist; make it first"),
+    (("zhang2010", "--quick", "--out", "no/x"), 1, "does not exist; create it first"),
     (("zhang2010", "--data", "nowhere"), 1, "is not a folder"),
 ]
 

@@ -24,7 +24,7 @@ EPS = float(np.finfo(float).eps)
 SOLVERS = {name: solver for name, solver in all_solvers().items() if solver.certified}
 PAIRS = [(s, r) for r, risk in all_risks().items() for s in SOLVERS if SOLVERS[s].serves(risk)]
 # The solvers to compare with, best first: the first that serves the risk and is not the one under trial.
-TIGHT = ("newton", "lbfgs", "smoothed", "bundle_ocas", "bundle")
+TIGHT = ("newton", "lbfgs", "smoothed", "bundle_ocas", "bundle", "proximal")
 KINDS = (
     "plain",
     "rounded",
@@ -100,6 +100,16 @@ def data(rng, kind, n, p):
     return X, y
 
 
+def row_weights(rng, risk, n):
+    """Return weights of the rows, or None."""
+    if not rng.random() < 0.5:
+        return None
+    is_integer = rng.random() < 0.5 or not risk.real_weights
+    weight = rng.integers(0, 4, n).astype(float) if is_integer else rng.random(n) * 10.0 ** rng.integers(-3, 4, n)
+    weight[:2] = 1.0
+    return weight
+
+
 def options_of(rng, solver, risk, objective):
     """Return options that the solver takes, some of them drawn."""
     known = SOLVERS[solver].options()
@@ -152,11 +162,7 @@ def make(number):
         p = int(rng.integers(n, 3 * n))
     kind = KINDS[int(rng.integers(len(KINDS)))]
     X, y = data(rng, kind, n, p)
-    weight = None
-    if rng.random() < 0.5:
-        is_integer = rng.random() < 0.5 or not risk.real_weights
-        weight = rng.integers(0, 4, n).astype(float) if is_integer else rng.random(n) * 10.0 ** rng.integers(-3, 4, n)
-        weight[:2] = 1.0
+    weight = row_weights(rng, risk, n)
     wrap = str(rng.choice(WRAPS))
     if p > 10 and kind == "constant":
         kind = "plain"
@@ -186,7 +192,7 @@ def solved(trial, objective):
 
 def tight(trial, objective):
     """Return the result of another solver, as exact as it gets."""
-    names = [s for s in TIGHT if SOLVERS[s].serves(trial.risk)]
+    names = [s for s in TIGHT if SOLVERS[s].serves(trial.risk) and SOLVERS[s].takes(objective.traits)]
     name = next((s for s in names if s != trial.solver), names[0])
     return SOLVERS[name](tol=1e-12, max_iter=100, init="zero").solve(objective)
 
@@ -204,7 +210,7 @@ def value_error(objective, w, value):
     return g * (value + steep * (1.0 + reach))
 
 
-def run(number, exact=True, points=4):
+def run(number, exact=True, points=4, make=make):
     """Return the outcome of a trial; with exact=True J is computed without rounding at up to `points` points."""
     trial, objective = make(number)
     outcome = Outcome(trial, exact=exact)
@@ -230,7 +236,10 @@ def check(outcome, objective, result, other, exact, points):
         allowed_gap = trial.options["tol"] * max(bound, 1e-3 * at_zero)
         if result.objective - bound > allowed_gap:
             outcome.wrong.append(f"converged with gap {result.objective - bound!r}, asked for {allowed_gap!r}")
+    if not np.array_equal(objective.nearest(result.w), result.w):
+        outcome.wrong.append("w is not within the bounds")
     candidates = [other.w, result.w, 0.5 * (result.w + other.w), 1.1 * result.w, 0.9 * other.w, 0.0 * result.w]
+    candidates = [objective.nearest(w) for w in candidates]
     values = [objective.value(w) for w in candidates]
     for name, value, w in zip(POINTS, values, candidates, strict=True):
         if bound > value + value_error(objective, w, value):
@@ -239,7 +248,8 @@ def check(outcome, objective, result, other, exact, points):
     if exact:
         rows = exact_features(objective.operator, trial.X)
         known = [
-            exact_objective(trial.risk, rows, trial.y, trial.weight, w, objective.alpha) for w in candidates[:points]
+            exact_objective(trial.risk, rows, trial.y, trial.weight, w, objective.alpha, objective.penalty)
+            for w in candidates[:points]
         ]
         for value in known:
             if np.isfinite(bound) and fraction(bound) > value:

@@ -1,6 +1,7 @@
-"""J(w) = alpha/2 |w|^2 + R(Xw) of every risk without rounding: fractions, or 60 digits where there are logs and roots.
+"""J(w) = Omega(w) + R(Xw) of every risk without rounding: fractions, or 60 digits where there are logs and roots.
 
 `exact_objective(risk, X, y, weight, w, alpha)` takes the floats of X, weight, w and alpha literally and returns a Fraction.
+Omega is alpha/2 |w|^2, or that of a `BoundedPenalty`.
 Each formula is the definition of docs/math, written a second time: pairs one by one, biases at every kink, worst labellings and
 rankings by tables over all counts. For small n.
 
@@ -55,12 +56,26 @@ def exact_features(operator, X):
     return [fractions(row) for row in dense]
 
 
-def exact_objective(risk, rows, y, weight, w, alpha):
+def exact_objective(risk, rows, y, weight, w, alpha, penalty=None):
     """Return J(w) as a fraction; `rows` is a matrix or what `exact_features` returned."""
     rows = rows if isinstance(rows, list) else exact_features(None, rows)
     w = fractions(w)
     z = [sum((x * v for x, v in zip(row, w, strict=True) if x and v), ZERO) for row in rows]
-    return fraction(alpha) / 2 * sum(v * v for v in w) + exact_risk(risk, z, y, weight)
+    return fraction(alpha) * exact_penalty(w, penalty) + exact_risk(risk, z, y, weight)
+
+
+def exact_penalty(w, penalty):
+    """Return omega(w) as a fraction, 1/2 |w|^2 without a penalty; w lies within its bounds."""
+    if penalty is None:
+        return sum(v * v for v in w) / 2
+    assert all(low <= v <= high for v, low, high in zip(w, penalty.lower, penalty.upper, strict=True))
+    terms = zip(fractions(penalty.quadratic), fractions(penalty.absolute), w, strict=True)
+    total = sum((q * v * v / 2 + a * abs(v) for q, a, v in terms), ZERO)
+    if penalty.norms is not None:
+        with mpmath.workdps(DIGITS):
+            for g, norm in enumerate(fractions(penalty.norms)):
+                total += norm * _root(sum((v * v for v, own in zip(w, penalty.groups, strict=True) if own == g), ZERO))
+    return total
 
 
 def exact_risk(risk, z, y, weight):

@@ -9,6 +9,7 @@ from itertools import product
 
 import certificate_trials as trials
 import numpy as np
+import penalty_trials
 import pytest
 from exact_objectives import FORMULAS, exact_features, exact_objective, exact_risk, fraction
 from sklearn.exceptions import ConvergenceWarning
@@ -27,6 +28,7 @@ from tiers import TIER, tiered
 
 ESTIMATED = ["roc_auc", "f1", "prbep", "accuracy", "average_precision", "partial_roc_auc"]
 FOUND = [6705]  # problems of benchmarks/certificates.py that were violations once
+FOUND_WITH_PENALTIES = [157, 173, 275, 277, 299]  # the same, with --penalties
 ROUNDS = {"quick": 1, "all": 5, "soak": 50}[TIER]  # a round has one problem per solver and risk
 
 
@@ -52,6 +54,11 @@ def test_exact_risks_agree_with_the_reference(name):
 @for_each("number", [*range(ROUNDS * len(trials.PAIRS)), *FOUND])
 def test_bounds_are_proofs(number):
     assert not trials.run(number).wrong
+
+
+@for_each("number", [*range(0, 324, 9), *range(324 * (ROUNDS - 1)), *FOUND_WITH_PENALTIES])
+def test_bounds_with_penalties_are_proofs(number):
+    assert not penalty_trials.run(number).wrong
 
 
 def test_planes_of_many_equal_rows():

@@ -227,7 +227,7 @@ def test_one_positive_among_a_million(measure):
 
 
 @for_each("measure", ["accuracy", "roc_auc", "balanced_accuracy"])
-def test_moments_of_one_row_a_class(measure):
+def test_moments_of_one_row_per_class(measure):
     """Without any spread the direction was divided by 1e-300 before it was brought to length 1: an overflow."""
     X, y = np.array([[0.12573022, 0.64042265], [-0.13210486, 0.10490012]]), np.array([-1, 1])
     clf = MeasureClassifier(measure, solver="moments")

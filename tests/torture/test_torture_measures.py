@@ -302,7 +302,7 @@ def test_powers_of_two_in_the_weights_change_no_bit(name, factor):
 
 
 @for_each("name", ["precision_at_k", "recall_at_k"])
-def test_a_whole_k_is_a_number_of_rows_beside_weights_of_any_size(name):
+def test_a_whole_k_is_a_number_of_rows_with_weights_of_any_size(name):
     y, z = np.array([1, -1, 1, -1]), np.array([4.0, 3.0, 2.0, 1.0])
     measure = get_measure(name, {"k": 2})
     huge, tiny = measure.value(y, z, np.full(4, 1e300)), measure.value(y, z, np.full(4, 1e-300))
@@ -515,5 +515,5 @@ def test_one_positive_among_a_million():
         assert get_measure(name).value(y, z - tuned.threshold) == pytest.approx(tuned.value, abs=4 * EPS)
 
 
-def test_there_is_a_second_formula_for_every_measure_of_counts():
+def test_there_is_a_second_formula_for_every_count_based_measure():
     assert set(FORMULAS) == set(COUNTS)

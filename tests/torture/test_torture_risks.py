@@ -163,7 +163,7 @@ RATIOS = {
 
 @for_each("risk", WEIGHTED.values(), labels=WEIGHTED)
 @for_each("weight", [[9e-205, 6e-147, 1e289], [1.0, 1.0, 1e250], [5e-324, 1e-10, 1.0]])
-def test_a_class_that_weighs_nothing_beside_the_other_is_refused(risk, weight):
+def test_a_class_that_weighs_nothing_next_to_the_other_is_refused(risk, weight):
     """Its weight became 0 or its product with the other did, and a division by it failed somewhere below."""
     with pytest.raises(ValueError, match=r"positive class a weight of .* expected a ratio of at most 1e\+100"):
         risk.prepare([1, -1, -1], weight)

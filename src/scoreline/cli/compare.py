@@ -127,7 +127,7 @@ def run(options: Any, output: Output) -> None:
 
 
 def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
-    shown = ("name", "kind", "solver", "risk", "value", "values", "seconds", "alphas", "difference", "failure")
+    shown = ("name", "kind", "solver", "risk", "value", "values", "seconds", "alphas", "costs", "difference", "failure")
     output.results(
         verdict=found.verdict, kind=found.kind, best=found.best.name, tree_verdict=found.tree_verdict,
         trees_win=found.trees_win, measure=found.measure.name, rows=found.rows, rows_used=found.rows_used,

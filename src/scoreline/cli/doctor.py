@@ -142,7 +142,7 @@ def _is_writable(folder: Path) -> bool:
 
 def _place(folder: Path) -> str:
     state = "exists" if folder.is_dir() else "not made yet"
-    return f"{_without_home(str(folder))} ({state}, {'' if _is_writable(folder) else 'not '}writable)"
+    return f"{_without_home(str(folder))} ({state}, {'writable' if _is_writable(folder) else 'not writable'})"
 
 
 def _without_home(text: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output
 from scoreline.cli.parser import add_reading
+from scoreline.cli.promises import print_promise, print_promise_test
 from scoreline.cli.reading import labels_of, read
 from scoreline.measures import Interval, Measure, OperatingPoint, all_measures, get_measure
 from scoreline.measures.intervals import RATES, intervals_of
@@ -70,6 +71,9 @@ def run(options: Any, output: Output) -> None:
     )
     if isinstance(own, OperatingPoint) and not own.is_met(**counts):
         output.text(f"the target is missed: {own.constraint()} does not hold on these rows, so {own.name} is 0")
+    promise = getattr(clf, "promise_", None)
+    print_promise(output, promise)
+    print_promise_test(output, promise, truth, scores)
     output.table([("other measures", *head), *table[3:]], right=(1,))
     missed = [
         each.label

@@ -94,5 +94,9 @@ def _model(options: Any, output: Output) -> None:
                 f"log loss on held-out rows is {gain:.4g} lower than with the share of positives for every row",
             )
         )
+    promise = getattr(clf, "promise_", None)
+    if promise is not None:
+        numbers["promise"] = promise._asdict()
+        rows.append(("promise", str(promise)))
     output.results(**numbers)
     output.table([("", options.file), *rows])

@@ -1,4 +1,4 @@
-"""Compare new rows with those that a model or a scorecard was trained on: drift of columns, of scores, of the measure."""
+"""Compare new rows with those that a model or a scorecard was trained on: drift of columns, scores, measure and promise."""
 
 import argparse
 import json
@@ -11,10 +11,11 @@ from scoreline.classifier import load_model
 from scoreline.cli.evaluate import positive_rows
 from scoreline.cli.output import Output
 from scoreline.cli.parser import add_reading
+from scoreline.cli.promises import print_promise_test
 from scoreline.cli.reading import is_table, read
 from scoreline.io import Dataset, Encoding, read_columns
 from scoreline.io.columns import Column
-from scoreline.measures import Measure, get_measure
+from scoreline.measures import Measure, Promise, get_measure
 from scoreline.measures.intervals import intervals_of
 from scoreline.monitoring import Drift
 from scoreline.scorecards import Scorecard
@@ -35,6 +36,7 @@ class Watched(NamedTuple):
     measure: Measure
     expected: list[float] | None
     evaluated_on: str
+    promise: Promise | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +82,7 @@ def _print_measure(options: Any, output: Output, found: Watched) -> None:
         text += f"; on {found.evaluated_on} it was {value:.4f} ({low:.4f} to {high:.4f}): {verdict}"
     output.results(measure=found.measure.name, **values)
     output.text(text)
+    print_promise_test(output, found.promise, truth, found.scores)
 
 
 def _model(options: Any, output: Output) -> Watched:
@@ -100,7 +103,8 @@ def _model(options: Any, output: Output) -> Watched:
     scores = clf.decision_function(data.X)
     measure = get_measure(clf.measure, clf.measure_params)
     drift = reference.drift(columns, scores)
-    return Watched(data, drift, scores, clf.classes_, measure, reference.measure, reference.evaluated_on)
+    promise = getattr(clf, "promise_", None)
+    return Watched(data, drift, scores, clf.classes_, measure, reference.measure, reference.evaluated_on, promise)
 
 
 def _card(options: Any, output: Output) -> Watched:

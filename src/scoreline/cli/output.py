@@ -192,9 +192,9 @@ class Output:
         with warnings.catch_warnings(record=True) as caught, _listening(lambda *message: logged.append(message)):
             warnings.simplefilter("always")
             yield
-        noted = [text for text, is_note in logged if is_note and notes]
+        note_texts = [text for text, is_note in logged if is_note and notes]
         warned = [as_options(str(w.message)) for w in caught if not issubclass(w.category, DeprecationWarning)]
-        for kind, texts in (("note", dict.fromkeys(noted)), ("warning", dict.fromkeys(warned))):
+        for kind, texts in (("note", dict.fromkeys(note_texts)), ("warning", dict.fromkeys(warned))):
             if texts:
                 self.content.setdefault(f"{kind}s", []).extend(texts)
             for text in texts:

@@ -12,13 +12,16 @@ from scoreline.cli.compare import table, train_command
 from scoreline.cli.output import Output, as_options, writing
 from scoreline.cli.reading import labels_of
 from scoreline.cli.train import name_classes
+from scoreline.features import ShapeFunction
 from scoreline.io import Dataset
 from scoreline.measures import get_measure
 from scoreline.model_selection.trials import Comparison
 from scoreline.operators import as_operator
 from scoreline.report import PageContent, write_page
 from scoreline.report.facts import describe
+from scoreline.risks.registry import get_risk
 
+MOST_CELLS_FOR_BANDS = 1e7  # features times rows of an additive model, whose bands then take at most about ten seconds
 MAX_COLUMNS_TO_SCALE = 100_000  # with more columns, their standard deviations would take as long as a fit
 
 
@@ -45,14 +48,29 @@ def training_page(options: Any, output: Output, clf: Any, data: Dataset, tested:
         decisions={clf.solver_: decision},
         evaluated_on=where,
         warnings=[trained_on] if tested is None else [],
+        shapes=_shapes(clf, data),
     )
+
+
+def _shapes(clf: Any, data: Dataset) -> list[ShapeFunction] | None:
+    """Return the functions of an additive model, with bands where these take seconds; None for another model."""
+    features = getattr(clf, "feature_map_", None)
+    risk = get_risk(clf.risk_, get_measure(clf.measure, clf.measure_params))
+    if features is None:
+        return None
+    if data.X.shape[0] * features.n_features > MOST_CELLS_FOR_BANDS or not (risk.smooth or risk.smoothable):
+        return None
+    y = np.asarray(labels_of(data))
+    truth = y if y.dtype == bool else y == np.unique(y)[-1]
+    found: list[ShapeFunction] = clf.shape_functions(data.X, clf.classes_[truth.astype(int)], bands=True)
+    return found
 
 
 def _at_threshold(truth: Any, flagged: Any) -> str:
     """Return precision, recall and the number of flagged rows in words."""
     right, called, positives = (int(np.count_nonzero(rows)) for rows in (truth & flagged, flagged, truth))
-    precision = f"precision {right / called:.4f}, " if called else "precision not defined, "
-    return f"At its threshold: {precision}recall {right / max(positives, 1):.4f}, {called:,} rows flagged."
+    precision = f"{right / called:.4f}" if called else "not defined"
+    return f"At its threshold: precision {precision}, recall {right / max(positives, 1):.4f}, {called:,} rows flagged."
 
 
 def comparison_page(options: Any, output: Output, found: Comparison, data: Dataset) -> None:

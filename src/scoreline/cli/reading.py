@@ -64,7 +64,7 @@ def read(
     with output.progress(f"reading {path}") as progress, reported(progress.update), output.messages(notes):
         data = read_data(path, **given)
     try:
-        check_width(data.X.shape[1])
+        check_width(width_of(data.X))
     except UnfitError as error:
         raise ValueError(f"{path}: {error}") from None
     return data
@@ -87,6 +87,12 @@ def _check_path(path: str) -> None:
         raise ValueError(f"{path} is a folder without {HEADER}, expected a file, or a folder made by scoreline convert")
     if place.exists() and not place.is_dir() and not place.is_file():
         raise ValueError(f"{path} is not a regular file, and data are read more than once; write them to a file first")
+
+
+def width_of(X: Any) -> int:
+    """Return the number of columns of X, also where it holds codes of them."""
+    features = getattr(X, "feature_map", None)
+    return int(X.shape[1]) if features is None else int(features.n_columns)
 
 
 def is_table(path: str) -> bool:

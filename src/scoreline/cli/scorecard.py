@@ -147,7 +147,7 @@ def run(options: Any, output: Output) -> None:
 
 
 def search_options(rows: int) -> dict[str, Any]:
-    """Return options of the search for alpha: more folds for few rows, where the choice hangs on few of them."""
+    """Return options of the search for alpha: more folds for few rows, where the choice depends on few of them."""
     return {"cv": FOLDS_OF_FEW if rows < FEW_ROWS else FOLDS, "selection": "paired"}
 
 

@@ -20,7 +20,18 @@ from scoreline.cli import reading
 from scoreline.cli.evaluate import words_of
 from scoreline.cli.output import Output, Progress, as_options, reported, writing
 from scoreline.cli.parser import UsageError, add_reading, add_training, check_measure, check_outputs, number
-from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
+from scoreline.cli.promises import print_promise
+from scoreline.cli.reading import (
+    FILE_OPTIONS,
+    classes_of,
+    is_table,
+    is_text,
+    labels_of,
+    read,
+    scaling_of,
+    two_classes,
+    width_of,
+)
 from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.io import Dataset, read_columns
 from scoreline.io.columns import listed
@@ -53,9 +64,6 @@ SAME_NAMES = (
 )  # as parameters of the classifier
 COLUMN_MAPS = ("robust", "quantile")  # scalings that replace the values of columns
 FEATURES = ("linear", "additive", "pairs", "auto")
-CONFLICTS_OF_FEATURES = {  # other than linear
-    "device": "these features are not supported on a GPU",
-}
 CONFLICTS_OF_PAIRS = {
     "checkpoint": "pairs need two fits, and a checkpoint covers one",
     "early_stopping": "pairs are chosen at the optimum, which early stopping does not reach",
@@ -80,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
     add = parser.add_argument_group("solver").add_argument
     add("--solver", default="auto", help="solver; `scoreline measures --solvers` lists them (default: auto)")
-    add("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (default: auto)")
+    add("--risk", default="auto", help="convex surrogate to minimise; docs/solvers.md lists them (default: auto)")
     add(
         "--features",
         choices=FEATURES,
@@ -173,7 +181,9 @@ def run(options: Any, output: Output) -> int:
 def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
     """Train, save and evaluate, with rows here or on a cluster that were read since `begin`."""
     y = two_classes(data)
-    output.note(f"read {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features in {time.perf_counter() - begin:.1f} s")
+    if options.features == "linear" and getattr(data.X, "feature_map", None) is not None:
+        raise UsageError(f"{options.file} holds codes of additive features: add --features additive, pairs or auto")
+    output.note(f"read {data.X.shape[0]:,} rows, {width_of(data.X):,} features in {time.perf_counter() - begin:.1f} s")
     tested = test_rows(options, output, data)
     clf = _classifier(options, data)
     begin, reached = time.perf_counter(), None
@@ -232,7 +242,7 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
     output.results(
         model=str(options.out), measure=clf.measure, solver=clf.solver_, risk=clf.risk_, status=clf.status_,
         objective=clf.objective_, lower_bound=clf.lower_bound_, gap=clf.gap_, iterations=clf.n_iter_, passes=clf.n_passes_,
-        alpha=clf.alpha, seconds=seconds, rows=data.X.shape[0], features=data.X.shape[1],
+        alpha=clf.alpha, seconds=seconds, rows=data.X.shape[0], features=width_of(data.X),
     )  # fmt: skip
     if options.dask:
         output.results(bytes=clf.history_.get("bytes", [None])[-1])
@@ -252,6 +262,7 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
     if clf.rejected_ is not None:
         output.text(f"{clf.solver_} was kept: {clf.rejected_}")
     output.text(f"certificate: {_certificate(clf)}")
+    print_promise(output, getattr(clf, "promise_", None))
 
 
 def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dataset | None) -> None:
@@ -270,14 +281,14 @@ def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dat
 
 
 def _print_value(output: Output, clf: Any, rows: str, value: float | None) -> None:
-    """Print the measure, and why it is 0 if the target of an operating point is missed."""
+    """Print the measure, and say so if the target of an operating point is missed."""
     if value is None:
         return
     output.text(f"{clf.measure} on {rows}: {value:.4f}")
     measure = get_measure(clf.measure, clf.measure_params)
-    if isinstance(measure, OperatingPoint) and value == 0.0:
+    if isinstance(measure, OperatingPoint) and value == 0.0 and not measure.guarantee:  # the promise says it by itself
         output.text(
-            f"It is 0 because {measure.constraint()} does not hold on these rows. "
+            f"The target is missed: {measure.constraint()} does not hold on {rows}, so the measure is 0. "
             "`scoreline evaluate` prints precision and recall."
         )
 
@@ -425,16 +436,13 @@ def _check_options(options: Any) -> None:
     check_measure(options, [options.solver])
     if options.features == "auto" and options.alpha != "auto":
         raise UsageError("--features auto needs cross-validation: add --alpha auto, or name the features")
-    conflicts = {} if options.features == "linear" else dict(CONFLICTS_OF_FEATURES)
-    if options.features == "pairs":
-        conflicts |= CONFLICTS_OF_PAIRS
-    for name, why in conflicts.items():
+    for name, why in CONFLICTS_OF_PAIRS.items() if options.features == "pairs" else ():
         if getattr(options, name):
             option = name.replace("_", "-")
             raise UsageError(f"--features {options.features} and --{option}: {why}. Leave --{option} out.")
     if options.features != "linear" and options.scaling not in ("auto", "none"):
         raise UsageError(
-            f"--scaling {options.scaling}works only with --features linear: binned features need no scaling"
+            f"--scaling {options.scaling} works only with --features linear: binned features need no scaling"
         )
     if not options.solver == options.risk == "auto":
         measure = get_measure(options.measure, dict(options.measure_param) or None)
@@ -513,7 +521,7 @@ def test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
     """Read the test rows before training, so that errors in them show immediately."""
     if not options.test:
         return None
-    p, classes = data.X.shape[1], classes_of(data.y)
+    p, classes = width_of(data.X), classes_of(data.y)
     given = argparse.Namespace(**vars(options))
     if not Path(options.test).is_dir():
         if given.label is None and data.encoding is not None:
@@ -533,8 +541,8 @@ def test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
             )
     labels = _in_words_of(classes, data, tested)
     tested = tested._replace(y=labels)
-    if tested.X.shape[1] != p:
-        raise ValueError(f"--test {options.test} has {tested.X.shape[1]:,} features, {options.file} has {p:,}")
+    if width_of(tested.X) != p:
+        raise ValueError(f"--test {options.test} has {width_of(tested.X):,} features, {options.file} has {p:,}")
     unknown = ~np.isin(labels, classes)
     if unknown.any() or len(np.unique(labels)) < 2:
         wrong = labels[np.argmax(unknown)].item()

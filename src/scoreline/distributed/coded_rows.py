@@ -105,8 +105,8 @@ def _sketch(column: ColumnSample, is_category: bool) -> ColumnSample:
     values, place = np.unique(column.values[known], return_inverse=True)
     weight = np.bincount(place, column.weight[known], len(values)).astype(np.float64, copy=False)
     if len(values) > SKETCH_POINTS and is_category:
-        kept = np.sort(np.argsort(-weight, kind="stable")[:SKETCH_POINTS])
-        values, weight = values[kept], weight[kept]
+        frequent = np.sort(np.argsort(-weight, kind="stable")[:SKETCH_POINTS])
+        values, weight = values[frequent], weight[frequent]
     elif len(values) > SKETCH_POINTS:
         upto = np.cumsum(weight)
         levels = upto[-1] * np.arange(1, SKETCH_POINTS) / SKETCH_POINTS

@@ -109,7 +109,13 @@ def _opened(path: str, rows: tuple[int, int], features: dict[str, Any] | None) -
     if not holds_sequences(path):
         if features:
             raise ValueError(f"{path} holds no sequences, and {sorted(features)} are options of StringOperator")
-        return open_mapped(path, rows=rows)
+        data = open_mapped(path, rows=rows)
+        if data.X.feature_map is not None:
+            raise ValueError(
+                f"{path} holds codes of additive features, which a cluster does not train from. Convert the rows without "
+                "features: the workers code them in memory."
+            )
+        return data
     data = open_sequences(path, rows=rows)
     return data if features is None else data._replace(X=StringOperator(data.X, **features))
 

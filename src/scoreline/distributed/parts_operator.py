@@ -63,7 +63,7 @@ class PartsOperator(Operator):
             return rows
         if isinstance(rows, BlockVector):
             if not rows.layout.fits(self.layout):
-                raise ValueError(f"{name}is divided into other blocks than X; make both from the same call")
+                raise ValueError(f"{name} is divided into other blocks than X; make both from the same call")
             return rows
         array = np.asarray(rows)
         if array.ndim == 2 and array.shape[1] == 1:

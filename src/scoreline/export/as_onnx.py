@@ -5,9 +5,10 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from scoreline.export.model import (
     ESTIMATORS,
@@ -23,6 +24,7 @@ from scoreline.export.model import (
 )
 from scoreline.io.encoding import Encoding
 from scoreline.io.files import atomic_file
+from scoreline.model_selection import ThresholdClassifier
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.optional import require
 from scoreline.scorecards import Scorecard
@@ -62,8 +64,10 @@ def to_onnx(
 
     Parameters
     ----------
-    clf : MeasureClassifier, MeasureClassifierCV or Scorecard
-        A trained classifier, or its scorecard: one input per column of the card, and the outputs points and prediction.
+    clf : MeasureClassifier, MeasureClassifierCV, ThresholdClassifier or Scorecard
+        A trained classifier, or its scorecard: one input per column of the card, and the outputs points and prediction. The
+        label of a ThresholdClassifier uses its `best_threshold_`. If its estimator is from another library, skl2onnx converts
+        it: the outputs are `label` and `probabilities`, as `register_with_skl2onnx` describes them.
     path : path, optional
         The file to write, for example "model.onnx".
     dtype : {"float32", "float64"}, optional
@@ -93,6 +97,13 @@ def to_onnx(
         from scoreline.export.cards import card_onnx
 
         return card_onnx(clf, path)
+    limit = None
+    if isinstance(clf, ThresholdClassifier):
+        check_is_fitted(clf, "estimator_")
+        if not isinstance(clf.estimator_, ESTIMATORS):
+            return _with_skl2onnx(clf, path, dtype, encoding, inputs)
+        limit = _Limit(clf.best_threshold_, clf.response_method_ == "predict_proba")
+        clf = clf.estimator_
     model = linear_model(clf, encoding)
     check_choice("inputs", inputs, (None, "columns", "features"))
     if inputs == "columns" and model.encoding is None:
@@ -103,21 +114,51 @@ def to_onnx(
     columns = model.encoding is not None and inputs != "features"
     check_choice("dtype", dtype, (None, *DTYPES))
     kind = DTYPES[dtype or ("float64" if columns else "float32")]
-    proto = _onnx_model(require("onnx", "onnx", "to_onnx"), model, kind, columns)
+    proto = _onnx_model(require("onnx", "onnx", "to_onnx"), model, kind, columns, limit)
+    return _written(proto, path)
+
+
+def _written(proto: Any, path: Any) -> Any:
+    """Return a model, after writing it to a file if a path is given."""
     if path is not None:
         with atomic_file(os.fspath(path)) as file:
             file.write(proto.SerializeToString())
     return proto
 
 
+def _with_skl2onnx(clf: Any, path: Any, dtype: str | None, encoding: Encoding | None, inputs: str | None) -> Any:
+    """Return the model of a ThresholdClassifier whose estimator is of another library."""
+    if encoding is not None or inputs not in (None, "features"):
+        raise ValueError(
+            f"the estimator of clf is a {type(clf.estimator_).__name__}, whose inputs are features; leave encoding and "
+            "inputs='columns' out."
+        )
+    check_choice("dtype", dtype, (None, *DTYPES))
+    if not hasattr(clf, "n_features_in_"):
+        raise ValueError(
+            "clf.estimator_ does not tell its number of features; call register_with_skl2onnx() and then "
+            "skl2onnx.to_onnx(clf, X[:1])."
+        )
+    register_with_skl2onnx()
+    types = require("skl2onnx.common.data_types", "onnx", "to_onnx")
+    kind = types.DoubleTensorType if dtype == "float64" else types.FloatTensorType
+    given = [(INPUT, kind([None, clf.n_features_in_]))]
+    skl2onnx = require("skl2onnx", "onnx", "to_onnx")
+    return _written(skl2onnx.to_onnx(clf, initial_types=given, options={id(clf): {"zipmap": False}}), path)
+
+
 def register_with_skl2onnx() -> None:
-    """Teach skl2onnx to convert MeasureClassifier and MeasureClassifierCV, alone or inside pipelines.
+    """Teach skl2onnx to convert MeasureClassifier, MeasureClassifierCV and ThresholdClassifier, alone or inside pipelines.
 
     Call it once, before `skl2onnx.to_onnx`. As for every classifier of skl2onnx, the outputs are the label and a table with
     one column per class. The label uses the threshold that was tuned for the measure. The table has probabilities if the
     classifier was trained with `probability=True`, and otherwise, or with the option `raw_scores`, -score and score. They
     have the type of the input; sums are computed in double precision. OneVsRestClassifier and other estimators derive classes
     from this table: docs/deploy.md says which options they need.
+
+    The label of a ThresholdClassifier uses its `best_threshold_`, and its table is the response that is compared with it:
+    probabilities, or -score and score. Its estimator must be one that skl2onnx converts. LightGBM and XGBoost need the
+    converters of onnxmltools, registered with skl2onnx.
 
     Examples
     --------
@@ -138,9 +179,20 @@ def register_with_skl2onnx() -> None:
     for estimator in ESTIMATORS:
         alias = f"Scoreline{estimator.__name__}"
         skl2onnx.update_registered_converter(estimator, alias, _set_types, _convert, options=SKL2ONNX_OPTIONS)
+    skl2onnx.update_registered_converter(
+        ThresholdClassifier, "ScorelineThresholdClassifier", _set_threshold_types, _convert_threshold,
+        options={"zipmap": [True, False, "columns"]},
+    )  # fmt: skip
 
 
-def _onnx_model(onnx: Any, model: LinearModel, kind: int, columns: bool) -> Any:
+class _Limit(NamedTuple):
+    """The threshold of a ThresholdClassifier, and whether it is one of probabilities."""
+
+    threshold: float
+    of_probabilities: bool
+
+
+def _onnx_model(onnx: Any, model: LinearModel, kind: int, columns: bool, limit: _Limit | None) -> Any:
     """Return the graph with its metadata; its inputs are the columns of a table, or features."""
     helper, nodes, constants, counts = onnx.helper, [], [], Counter[str]()
     terms: list[NumberTerm | CategoryTerm] = []
@@ -180,19 +232,25 @@ def _onnx_model(onnx: Any, model: LinearModel, kind: int, columns: bool) -> Any:
     else:
         inputs, product = [(INPUT, kind, ["rows", len(model.coef)])], writer.product(model, INPUT)
     writer.score(model.intercept, product, score, valid)
-    writer.label(model.classes, score, valid, label)
     outputs: list[Any] = [(label, _label_kind(model.classes), ["rows"]), (score, DOUBLE, ["rows"])]
+    response = score
     if model.calibration is not None:
-        writer.columns(*writer.probabilities(model.calibration, score), output=probabilities)
+        no, yes = writer.probabilities(model.calibration, score)
+        writer.columns(no, yes, output=probabilities)
         outputs.append((probabilities, DOUBLE, ["rows", 2]))
+        response = yes if limit is not None and limit.of_probabilities else score
+    threshold = 0.0 if limit is None else limit.threshold
+    writer.label(model.classes, response, valid, label, threshold)
     outputs.append((valid, BOOL, ["rows"]))
+    compared = score if response == score else "the probability"
     graph = helper.make_graph(
         nodes,
         "scoreline",
         [helper.make_tensor_value_info(*each) for each in inputs],
         [helper.make_tensor_value_info(*each) for each in outputs],
         constants,
-        doc_string="label is the second class where score > 0, the first where score <= 0, and no class where valid is false",
+        doc_string=f"label is the second class where {compared} > {threshold!r}, the first otherwise, and no class where valid "
+        "is false",
     )
     proto = _with_versions(helper, graph, any(isinstance(term, CategoryTerm) for term in terms))
     helper.set_model_props(proto, _metadata(model, columns))
@@ -270,6 +328,54 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         both = writer.columns(*writer.probabilities(model.calibration, score))
     wanted = types.guess_proto_type(operator.outputs[1].type)
     writer.node("Cast", both, output=operator.outputs[1].full_name, to=DOUBLE if wanted == DOUBLE else FLOAT)
+
+
+def _set_threshold_types(operator: Any) -> None:
+    types = require("skl2onnx.common.data_types", "onnx", "register_with_skl2onnx")
+    rows = operator.inputs[0].get_first_dimension()
+    text = np.asarray(operator.raw_operator.classes_).dtype.kind in "OSU"
+    operator.outputs[0].set_type((types.StringTensorType if text else types.Int64TensorType)([rows]))
+    operator.outputs[1].type.shape = [rows, 2]
+
+
+def _convert_threshold(scope: Any, operator: Any, container: Any) -> None:
+    """Add the operators of the estimator, and the label by the threshold of its response."""
+    skl2onnx = require("skl2onnx", "onnx", "register_with_skl2onnx")
+    clf = operator.raw_operator
+    last = clf.estimator_
+    while hasattr(last, "steps"):
+        last = last.steps[-1][1]
+    wanted = {"zipmap": False, "raw_scores": clf.response_method_ == "decision_function"}
+    for place in (scope, container):
+        allowed = container._get_allowed_options(last)
+        place.add_options(id(last), {name: value for name, value in wanted.items() if name in allowed})
+    if wanted["raw_scores"] and "raw_scores" not in allowed:
+        raise ValueError(
+            f"skl2onnx converts no decision_function of {type(last).__name__}; use response_method='predict_proba'."
+        )
+    inner = scope.declare_local_operator(skl2onnx.get_model_alias(type(clf.estimator_)), clf.estimator_)
+    inner.inputs = operator.inputs
+    outputs = [
+        scope.declare_local_variable(name, type(each.type)(each.type.shape))
+        for name, each in zip(("label_of_estimator", "response"), operator.outputs, strict=True)
+    ]
+    inner.outputs.extend(outputs)
+    response = outputs[1].full_name
+
+    def add_node(kind: str, inputs: Any, outputs: Any, attributes: dict[str, Any]) -> None:
+        container.add_node(kind, list(inputs), list(outputs), name=scope.get_unique_operator_name(kind), **attributes)
+
+    def add_constant(name: str, element: int, shape: tuple[int, ...], values: list[Any]) -> None:
+        content = [value.encode() if isinstance(value, str) else value for value in values]
+        container.add_initializer(name, element, list(shape), content)
+
+    writer = _Nodes(add_node, add_constant, scope.get_unique_variable_name)
+    one, axis = writer.constant("one", INT64, 1), 1
+    positive = writer.node("Cast", writer.node("Gather", response, one, axis=axis), to=DOUBLE)
+    valid = writer.node("Equal", positive, positive)
+    no, yes = (each if isinstance(each, str) else int(each) for each in clf.classes_.tolist())
+    writer.label((no, yes), positive, valid, operator.outputs[0].full_name, clf.best_threshold_)
+    writer.node("Identity", response, output=operator.outputs[1].full_name)
 
 
 class _Nodes:
@@ -368,9 +474,9 @@ class _Nodes:
         valid = self.node("Less", size, self.constant("infinity", DOUBLE, math.inf), output=valid)
         return self.node("Where", valid, score, self.constant("nan", DOUBLE, math.nan), output=output), valid
 
-    def label(self, classes: tuple[Any, Any], score: str, valid: str, output: str) -> None:
-        """Add the class of each row: the second one where the score is positive, no class where it is not valid."""
-        positive = self.node("Greater", score, self.constant("zero", DOUBLE, 0.0))
+    def label(self, classes: tuple[Any, Any], response: str, valid: str, output: str, threshold: float = 0.0) -> None:
+        """Add the class of each row: the second one where the response is above the threshold, none where it is not valid."""
+        positive = self.node("Greater", response, self.constant("threshold", DOUBLE, threshold))
         if type(classes[0]) is bool:  # False and True, always: they are sorted
             self.node("Identity", positive, output=output)
             return

@@ -46,7 +46,7 @@ def to_python(card: Scorecard, path: Any = None) -> str:
     >>> card = MeasureClassifier(features="additive", alpha=0.01).fit(X, X[:, 0] > 1).scorecard(X, X[:, 0] > 1)
     >>> scope = {"__name__": "card"}
     >>> exec(to_python(card), scope)
-    >>> scope["points"]({"x0": 0.3}) == card.predict([[0.3]])[0]
+    >>> bool(scope["points"]({"x0": 0.3}) == card.predict([[0.3]])[0])
     True
     """
     columns = [

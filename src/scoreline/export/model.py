@@ -55,8 +55,8 @@ def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
     """Return a trained classifier as a LinearModel; `encoding` is by default the one that it was saved with."""
     if isinstance(clf, ThresholdClassifier):
         raise TypeError(
-            "clf is a ThresholdClassifier, whose model is another library's. Export clf.estimator_ with its own tool "
-            "(skl2onnx, onnxmltools), and compare the response with clf.best_threshold_ in your program."
+            "clf is a ThresholdClassifier, which only to_onnx exports. Export clf.estimator_, and compare its "
+            f"{getattr(clf, 'response_method_', 'response')} with clf.best_threshold_ in your program."
         )
     if not isinstance(clf, ESTIMATORS):
         raise TypeError(

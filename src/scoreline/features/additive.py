@@ -87,17 +87,17 @@ class Additive:
         table = columns_of(X)
         return self.learnt(table, weight, column_signs(monotone, table.shape[1], names or table.names))
 
-    def learnt(self, table: Columns, weight: Any, signs: Sequence[int]) -> CodesOperator:
-        """Return the features of a table as an operator."""
+    def learnt(self, table: Columns, weight: Any, signs: Sequence[int], out: AnyArray | None = None) -> CodesOperator:
+        """Return the features of a table as an operator; its codes lie in `out`, if that is given."""
         n, p = table.shape
         counted = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, dtype=np.float64), (n,))
         rows = sampled_rows(counted)
         samples = [ColumnSample(values, counted[rows]) for values in table.sample(rows)]
         categories = [table.is_category(j) for j in range(p)]
         bins = self.bins_of(samples, table.names, signs, categories, [table.texts(j) for j in range(p)])
-        codes = table_codes(table, bins)
+        codes = table_codes(table, bins, out)
         counts = counting(codes, bins).rmatvec(counted)
-        return learnt_features(bins, counts, signs).of_codes(PackedCodes.packed(codes))
+        return learnt_features(bins, counts, signs).of_codes(PackedCodes.packed(codes) if out is None else codes)
 
     def bins_of(
         self,

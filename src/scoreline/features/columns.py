@@ -60,9 +60,15 @@ class Columns(ABC):
     def sample(self, rows: AnyArray) -> list[FloatArray]:
         """Return the values of each column in the listed rows."""
 
+    def codes(self, values: list[FloatArray], exact: AnyArray, out: AnyArray | None = None) -> AnyArray:
+        """Return the code of every value (see `kernels.codes.code_rows`), one line per column, perhaps in `out`."""
+        found = np.empty(self.shape[::-1], dtype=np.uint8) if out is None else out
+        self._write_codes(values, exact, found)
+        return found
+
     @abstractmethod
-    def codes(self, values: list[FloatArray], exact: AnyArray) -> AnyArray:
-        """Return the code of every value (see `kernels.codes.code_rows`), one line per column."""
+    def _write_codes(self, values: list[FloatArray], exact: AnyArray, out: AnyArray) -> None:
+        """Write the code of every value."""
 
 
 def _coded(X: AnyArray, values: list[FloatArray], exact: AnyArray, out: AnyArray) -> None:
@@ -84,11 +90,8 @@ class ArrayColumns(Columns):
         """Return the values of each column in the listed rows."""
         return list(np.asarray(self.X[rows], dtype=np.float64).T)
 
-    def codes(self, values: list[FloatArray], exact: AnyArray) -> AnyArray:
-        """Return the code of every value."""
-        out = np.empty(self.shape[::-1], dtype=np.uint8)
+    def _write_codes(self, values: list[FloatArray], exact: AnyArray, out: AnyArray) -> None:
         _coded(self.X, values, exact, out)
-        return out
 
 
 class FrameColumns(Columns):
@@ -118,12 +121,9 @@ class FrameColumns(Columns):
         """Return the values of each column in the listed rows."""
         return [column[rows] for column in self.columns]
 
-    def codes(self, values: list[FloatArray], exact: AnyArray) -> AnyArray:
-        """Return the code of every value."""
-        out = np.empty(self.shape[::-1], dtype=np.uint8)
+    def _write_codes(self, values: list[FloatArray], exact: AnyArray, out: AnyArray) -> None:
         for j, column in enumerate(self.columns):
             _coded(column[:, None], values[j : j + 1], exact[j : j + 1], out[j : j + 1])
-        return out
 
 
 class BlockColumns(Columns):
@@ -138,16 +138,13 @@ class BlockColumns(Columns):
         block = self.operator._listed(rows.astype(np.uint64))
         return list(np.asarray(block.toarray() if sp.issparse(block) else block, dtype=np.float64).T)
 
-    def codes(self, values: list[FloatArray], exact: AnyArray) -> AnyArray:
-        """Return the code of every value."""
-        out = np.empty(self.shape[::-1], dtype=np.uint8)
+    def _write_codes(self, values: list[FloatArray], exact: AnyArray, out: AnyArray) -> None:
         step = max(1, (1 << 20) // self.shape[1])
         for block in self.operator.row_blocks(step):
             rows = block.data.toarray() if hasattr(block.data, "toarray") else block.data
             part = np.empty((self.shape[1], block.stop - block.start), dtype=np.uint8)
             _coded(np.asarray(rows), values, exact, part)
             out[:, block.start : block.stop] = part
-        return out
 
 
 def place_of(X: Any) -> str:
@@ -169,8 +166,8 @@ def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) ->
     """
     if place_of(X) != "host" or isinstance(X, LinearOperator):
         raise TypeError(
-            f"features='additive' and 'pairs' need columns whose values can be read here, got a {type(X).__name__}. Pass a "
-            "NumPy array, a frame or a folder made by scoreline.io.convert, or use features='linear'."
+            f"The values of the columns are needed in this process, got {type(X).__name__}. Pass a NumPy array, a frame, a "
+            "sparse matrix or a folder made by scoreline.io.convert. Only features='linear' trains on products alone."
         )
     found: Columns
     if isinstance(X, Operator) or sp.issparse(X):

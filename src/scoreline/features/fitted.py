@@ -58,14 +58,14 @@ class FittedFeatures:
         """The pairs of columns that have features of their own."""
         return [group.columns for group in self.groups[self.n_columns :]]
 
-    def codes(self, X: Any) -> AnyArray:
-        """Return the codes of the rows of X, one line of bytes per column."""
+    def codes(self, X: Any, out: AnyArray | None = None) -> AnyArray:
+        """Return the codes of the rows of X, one line of bytes per column, perhaps in `out`."""
         table = columns_of(X, [column.texts for column in self.columns])
         if table.shape[1] != self.n_columns:
             raise ValueError(
                 f"X has {table.shape[1]} columns, but the classifier was trained with {self.n_columns} features"
             )
-        return table_codes(table, self.columns)
+        return table_codes(table, self.columns, out)
 
     def operator(self, X: Any) -> CodesOperator:
         """Return the features of the rows of X as an operator."""
@@ -173,10 +173,10 @@ def with_features(operator: Operator, features: FittedFeatures | None) -> Operat
     return found
 
 
-def table_codes(table: Columns, columns: Sequence[ColumnBins]) -> AnyArray:
-    """Return the codes of a table, one line per column."""
+def table_codes(table: Columns, columns: Sequence[ColumnBins], out: AnyArray | None = None) -> AnyArray:
+    """Return the codes of a table, one line per column, perhaps in `out`."""
     exact = np.array([column.kind == "category" for column in columns])
-    return table.codes([column.values for column in columns], exact)
+    return table.codes([column.values for column in columns], exact, out)
 
 
 def _is_valid_column(column: ColumnBins) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from scoreline.features.additive import Additive
 from scoreline.features.pairs import Pairs
 from scoreline.operators import Operator
-from scoreline.runtime.checks import check_choice
+from scoreline.runtime.checks import check_choice, column_signs
 
 NAMED: dict[str, type[Additive]] = {"additive": Additive, "pairs": Pairs}
 AUTO = "auto"  # what MeasureClassifierCV chooses among
@@ -54,9 +54,22 @@ def featured(features: Any, X: Any, weight: Any = None, monotone: Any = None, na
     """Return X, or its features as an operator where they are others than the columns of X; pairs are added later."""
     if not (isinstance(features, str) and features == AUTO):
         check_features(features)
-    if is_linear(features) or (isinstance(X, Operator) and X.feature_map is not None):
+    if is_linear(features):
+        return X
+    if isinstance(X, Operator) and X.feature_map is not None:
+        check_signs(X.feature_map, monotone, names)
         return X
     return feature_options(features).learn(X, weight, monotone, names)
+
+
+def check_signs(known: Any, monotone: Any, names: Any) -> None:
+    """Raise if functions that are known already are not monotone in the columns that `monotone` names."""
+    own = [column.name for column in known.columns] if names is None else names
+    if monotone is not None and column_signs(monotone, known.n_columns, own) != known.signs:
+        raise ValueError(
+            f"monotone={monotone!r:.100} is not what the features of X were learnt with: pass the rows themselves, or "
+            "Additive().learn(rows, monotone=...)"
+        )
 
 
 def pair_options(features: Any, operator: Operator) -> Pairs | None:

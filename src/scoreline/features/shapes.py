@@ -1,10 +1,11 @@
 """The functions of an additive model, to be read: one value per bin of a column, or per cell of a pair."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scoreline.features.fitted import FittedFeatures
+from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray, FloatArray
 
 
@@ -19,11 +20,32 @@ class ShapeFunction(NamedTuple):
     scores: FloatArray  # one entry per bin, or a table with a row per cell of the first column
     counts: FloatArray  # weight of the training rows, of the same shape
     importance: float
+    errors: FloatArray | None = None  # standard errors of the scores, of the same shape
 
     @property
     def name(self) -> str:
         """The names of the columns."""
         return " and ".join(self.columns)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row per bin, or per cell of a pair.
+
+        Its columns are `function`, `bin`, `other_bin` (of the second column of a pair, else None), `score`, `rows` and
+        `error` (NaN where the function was made without bands), so frames of several functions can be concatenated.
+        """
+        pandas = require("pandas", "pandas", "ShapeFunction.to_frame")
+        first, second = self.labels if len(self.labels) == 2 else (self.labels[0], [None])
+        cells = self.scores.size
+        return pandas.DataFrame(
+            {
+                "function": [self.name] * cells,
+                "bin": [word for word in first for _ in second],
+                "other_bin": [word for _ in first for word in second],
+                "score": self.scores.ravel(),
+                "rows": self.counts.ravel(),
+                "error": np.full(cells, np.nan) if self.errors is None else self.errors.ravel(),
+            }
+        )
 
 
 def spread(scores: FloatArray, counts: FloatArray) -> float:

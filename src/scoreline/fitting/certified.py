@@ -36,8 +36,8 @@ from scoreline.solvers.common.loop import Control, Timer
 from scoreline.solvers.common.run_warnings import is_degenerate, warn_if_degenerate, warn_if_not_converged
 
 logger = logging.getLogger("scoreline")
-# Share of J at the best constant score. Over 27 data sets and two alphas (docs/choose.md), cost_search was better than amp by
-# more than 0.003 in F1 only if the hinge of amp had stayed above 0.84 of that J. On generated data the limit was 0.75.
+# Share of J at the best constant score. Over 27 data sets and two alphas (docs/direct_training.md), cost_search was better than
+# amp by more than 0.003 in F1 only if the hinge of amp had stayed above 0.84 of that J. On generated data the limit was 0.75.
 WEAK_SHARE_OF_CONSTANT = 0.7
 FEWEST_ROWS_TO_COMPARE = 25  # of a class: from here on two methods are compared on a fifth of them
 
@@ -181,7 +181,7 @@ class MethodFit:
             self.threshold = best_threshold(*self.scored[:2], measure, problem.weight).threshold
 
     def _check_operating_point(self) -> None:
-        """Note what to warn of; where no threshold reaches the target, take the one that comes closest."""
+        """Record whether the target is missed, and choose the threshold that comes closest to it if it is."""
         measure, scored = self.problem.threshold_measure, self.scored
         self.missed = target_missed(measure, scored)
         if self.missed is not None:
@@ -249,7 +249,7 @@ class CertifiedFit:
         """Return the plan's rule for its own risk; a fallback has a curved risk, whose leave-one-out scores it takes."""
         rule, measure = self.job.plan.threshold, self.job.plan.threshold_measure
         if rule is ThresholdRule.VALIDATION_ROWS:
-            return ThresholdRule.TRAINING_SCORES  # until the validation rows have their say
+            return ThresholdRule.TRAINING_SCORES  # until the validation rows replace it
         own = (
             rule in (ThresholdRule.HELD_OUT_ROWS, ThresholdRule.TRAINING_SCORES)
             and self.job.parameters.threshold == "auto"

@@ -67,7 +67,7 @@ class LostMeasure(CountsBasedMeasure):
         self.name = name  # type: ignore[misc]  # of its own, where others have that of the class
 
     @property
-    def risks(self) -> Any:  # type: ignore[override]  # an attribute elsewhere
+    def risks(self) -> Any:  # type: ignore[override]  # an attribute of the base class
         """Raise: without the function there is nothing to train for."""
         raise ValueError(
             f"measure {self.name!r} was a function of yours, and {NO_CODE}: pass it again, load_model(path, measure=...)"
@@ -124,6 +124,7 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         else:
             Parameters.of(clf)
         clf.__dict__.update(trained)
+        clf.__dict__.setdefault("uses_base_scores_", False)  # files of earlier versions have none
         if trained.get("column_map_") is not None:  # files of earlier versions have none
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
         if trained.get("feature_map_") is not None:

@@ -133,9 +133,9 @@ class Plan(NamedTuple):
 def plan(request: Request, measure: Measure, shape: Shape) -> Plan:
     """Return what is trained for a measure on data of some shape.
 
-    With risk and solver "auto": for F-beta and Jaccard `amp` if there are at least a hundred rows per feature (docs/choose.md
-    has the evidence). Otherwise the measure's first risk, and `cost_search` for count-based measures whose first risk it serves
-    (all but accuracy), because over 17 data sets it was ahead of a tuned threshold in every measure
+    With risk and solver "auto": for F-beta and Jaccard `amp` if there are at least a hundred rows per feature (the evidence
+    is in docs/direct_training.md). Otherwise the measure's first risk, and `cost_search` for count-based measures whose first
+    risk it serves (all but accuracy), because over 17 data sets it was ahead of a tuned threshold in every measure
     (benchmarks/results/tuned_threshold.md). Otherwise the first solver that serves the risk: `newton` for the logistic loss and
     the squared hinge below a thousand features, `lbfgs` for smooth risks, `smoothed` for those that can be smoothed,
     `bundle_ocas` for the others. With one of the two given, the other is the first that fits; cutting planes take the risk that

@@ -84,7 +84,7 @@ def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any, bas
             ("device", "pass blocks that are on the device to partial_fit"),
         ):
             if parameters.options.get(option) is not None:
-                raise ValueError(f"solver_params: {option}works only with fit; {instead}")
+                raise ValueError(f"solver_params: {option} works only with fit; {instead}")
         solver, risk, before = parameters.make_solver(decided.solver), decided.risk.name, operator.n_passes
         if by_moments:
             moments = MomentsStream(parameters, solver, risk, known)

@@ -117,7 +117,7 @@ class Backend:
         (np.add if kind == "add" else np.maximum).at(total, self.host(places), self.host(values))
         return self.array(total)
 
-    def whole_sums(self, size: int, places: DeviceArray, values: DeviceArray) -> DeviceArray:
+    def integer_sums(self, size: int, places: DeviceArray, values: DeviceArray) -> DeviceArray:
         """Return `size` sums of int64 values by their place; the same bits in any order."""
         if self.library != "cupy":
             return self.scattered("add", size, places, values)
@@ -156,7 +156,7 @@ def named_device(device: object) -> Backend:
         raise ValueError(f"device={device!r} must be the name of a device: {DEVICES}")
     kind, colon, number = device.partition(":")
     if kind not in ("cuda", "cpu", "cupy") or (colon and (kind != "cuda" or not number.isdigit())):
-        raise ValueError(f"device={device!r}is not a known device, expected {DEVICES}")
+        raise ValueError(f"device={device!r} is not known; expected {DEVICES}")
     require("array_api_compat", "gpu", PURPOSE)
     for library in ("cupy",) if kind == "cupy" else ("torch", "cupy"):
         try:

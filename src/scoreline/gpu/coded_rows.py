@@ -15,7 +15,9 @@ from scoreline.gpu.codes_operator import CodesDeviceOperator
 from scoreline.gpu.convert import from_device
 from scoreline.gpu.operator import DenseDeviceOperator
 from scoreline.operators.codes import PackedCodes
+from scoreline.runtime.array_types import on_host
 from scoreline.runtime.checks import column_signs
+from scoreline.runtime.types import FloatArray
 
 
 def learn(
@@ -25,7 +27,7 @@ def learn(
     dense = _dense(X)
     n, p = dense.shape
     signs, backend = column_signs(monotone, p, names), dense.backend
-    counted = np.broadcast_to(np.asarray(1.0 if weight is None else weight, dtype=np.float64), (n,))
+    counted = _host_weight(weight, n)
     rows = sampled_rows(counted)
     values = backend.host(backend.take(dense._X, backend.array(rows.astype(np.int64)))).astype(np.float64)
     bins = options.bins_of([ColumnSample(column, counted[rows]) for column in values.T], None, signs)
@@ -50,7 +52,7 @@ def coded(features: FittedFeatures, X: Any) -> CodesDeviceOperator:
 def with_pairs(options: Pairs, operator: CodesDeviceOperator, slopes: Any, weight: Any) -> Any:
     """Return the features of an operator with those of pairs: see `Pairs.with_pairs`."""
     features: FittedFeatures = operator.feature_map
-    counted = np.broadcast_to(np.asarray(1.0 if weight is None else weight, dtype=np.float64), (operator.shape[0],))
+    counted = _host_weight(weight, operator.shape[0])
     chosen = options.listed_in(features)
     if chosen is None:
         rows = compared_rows(features, counted)
@@ -72,6 +74,12 @@ def recoded(operator: CodesDeviceOperator, features: FittedFeatures) -> CodesDev
     made = operator.with_groups(features.groups)
     made.feature_map = features
     return made
+
+
+def _host_weight(weight: Any, n: int) -> FloatArray:
+    """Return the weight of each row on the host, whether it was given there, on the device, or not at all."""
+    own = np.asarray(1.0 if weight is None else on_host(weight), dtype=np.float64)
+    return np.broadcast_to(own, (n,))
 
 
 def _dense(X: Any) -> DenseDeviceOperator:

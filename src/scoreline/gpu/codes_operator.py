@@ -16,7 +16,7 @@ SUM_BITS = 61  # of a whole number that holds a sum
 
 
 class CodesDeviceOperator(DeviceOperator):
-    """`CodesOperator` on a device: one byte per value there, and tables and sums of cells go to and fro.
+    """`CodesOperator` on a device: one byte per value on the device; tables are sent there, sums of cells come back.
 
     Sums over the rows of a cell are added as whole numbers, multiples of a power of 2, so every run gives the same bits in
     whatever order threads add. The unit is 2^-61 of what n rows of the largest entry add up to.
@@ -38,7 +38,7 @@ class CodesDeviceOperator(DeviceOperator):
         self.tails_checked = True  # codes have no tails
         self._maps = [
             (backend.array(group.near.astype(np.int64)), backend.array(group.far.astype(np.int64)))
-            for group in groups[len(codes) :]
+            for group in groups[codes.shape[0] :]
         ]
 
     def with_groups(self, groups: Sequence[Group]) -> "CodesDeviceOperator":
@@ -85,12 +85,12 @@ class CodesDeviceOperator(DeviceOperator):
             return [np.full(size, 0.0 if largest == 0.0 else np.nan) for size in sizes]
         exponent = SUM_BITS - int(np.frexp(largest)[1]) - int(np.ceil(np.log2(n + 1.0)))
         exponent = min(exponent, 1000)  # so that the factor is finite
-        whole = xp.astype(xp.round(u * 2.0**exponent), xp.int64)
+        multiples = xp.astype(xp.round(u * 2.0**exponent), xp.int64)
         lane = self.backend.arange(n) % LANES
         found = []
         for g, size in zip(groups, sizes, strict=True):
             places = self._cells(g) * LANES + lane
-            lanes = self.backend.whole_sums(size * LANES, places, whole)
+            lanes = self.backend.integer_sums(size * LANES, places, multiples)
             found.append(xp.sum(xp.reshape(lanes, (size, LANES)), axis=1))
         sums = self._host(xp.concat(found)).astype(np.float64) * 2.0**-exponent
         return np.split(sums, np.cumsum(sizes)[:-1])
@@ -123,7 +123,7 @@ class CodesDeviceOperator(DeviceOperator):
         """Return the codes of the listed rows on the host, one line per column."""
         places = self.backend.array(rows.astype(np.int64))
         return np.stack(
-            [self.backend.host(self.backend.take(self.codes[j, :], places)) for j in range(len(self.codes))]
+            [self.backend.host(self.backend.take(self.codes[j, :], places)) for j in range(self.codes.shape[0])]
         )
 
     def inspect(self) -> Any:

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from scoreline.features import Additive, FittedFeatures
+from scoreline.features.columns import columns_of
 from scoreline.io.encoding import Encoding
 from scoreline.io.files import atomic_file, check_plain, lock_file, sync_folder
 from scoreline.io.libsvm import INT32_MAX
-from scoreline.io.model_archive import read_json
+from scoreline.io.model_archive import read_archive, read_json, write_archive
 from scoreline.io.sources import Dataset, SequenceSource, Source, UnfitError, open_source
-from scoreline.operators.mapped import MappedCsr, MappedDense, MappedSequences, advised_array
+from scoreline.operators.mapped import MappedCodes, MappedCsr, MappedDense, MappedSequences, advised_array
 from scoreline.operators.sequences import check_alphabet
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.memory import memory_limit
@@ -31,18 +33,22 @@ FORMAT, VERSION, HEADER = "scoreline mapped data", 1, "header.json"
 FLOATS, INTEGERS = ("float64", "float32"), ("int32", "int64")
 TYPES = {
     "X": FLOATS, "data": FLOATS, "largest": FLOATS[:1], "indices": INTEGERS, "indptr": INTEGERS, "labels": ("int8",),
-    "letters": ("uint8",), "starts": ("uint64",),
+    "letters": ("uint8",), "starts": ("uint64",), "codes": ("uint8",),
 }  # fmt: skip
+FEATURES = "features.npz"  # of a folder of codes: what its codes stand for
+FEATURES_KIND, FEATURES_VERSION = "scoreline features", 1
 MAX_CLASSES = 100
 REREAD_BYTES = 1 << 24  # per read of a file that was written before
 COLUMN_VECTORS = 8  # vectors with one number per column that conversion and training need at least
 FILES = {
-    "csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest"),
+    "csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest"), "codes": ("codes",),
     "sequences": ("letters", "starts"), "sequences of one length": ("letters",),
 }  # fmt: skip
 
 
-def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool = False, **options: Any) -> Path:
+def convert(
+    source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool = False, features: Any = None, **options: Any
+) -> Path:
     """Write a data set into a folder that `open_mapped` trains from without reading it into memory.
 
     The source is read in blocks (.npz in one piece), so memory use stays small. The folder appears only when it is complete;
@@ -59,6 +65,11 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
     overwrite : bool
         Replace an existing folder once the new one is complete. If `folder` is a symbolic link, the folder that it points
         to is replaced.
+    features : "additive", Additive or FittedFeatures, optional
+        Store the codes of additive features, a byte per value, and no numbers. Fits of features="additive", "pairs" or
+        "auto" then begin at once. Bins are learnt from these rows; for test rows and rows to predict, pass the
+        `feature_map` of the training rows, `open_mapped(folder).X.feature_map`. During the conversion the numbers take
+        their place on the disk, too.
     **options
         How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ... For test
         rows and rows to predict, pass the `encoding` of the training rows.
@@ -79,6 +90,11 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
     >>> clf = MeasureClassifier("f1", scaling="standard").fit(data.X, data.y)
     """
     check_choice("dtype", dtype, ("float64", "float32"))
+    learner = Additive() if isinstance(features, str) and features == "additive" else features
+    if not (learner is None or isinstance(learner, FittedFeatures) or type(learner) is Additive):
+        raise ValueError(
+            f"features={features!r:.100} must be 'additive', an Additive object or the feature_map of a folder"
+        )
     given = Path(folder).absolute()
     folder = _target(given)
     if not folder.parent.is_dir():
@@ -95,7 +111,7 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
         _remove(part)
         part.mkdir()
         try:
-            _fill(part, opened, dtype)
+            _fill(part, opened, dtype, learner)
             if folder.exists():
                 folder.rename(old)
             part.rename(folder)
@@ -134,30 +150,56 @@ def _check_place(folder: Path, overwrite: bool) -> None:
         _header(folder)
     except ValueError as error:
         raise ValueError(f"{place} exists and was not made by convert; it is not replaced") from error
-    foreign = sorted({path.name for path in folder.iterdir()} - {HEADER, *(f"{name}.npy" for name in TYPES)})
+    foreign = sorted({path.name for path in folder.iterdir()} - {HEADER, FEATURES, *(f"{name}.npy" for name in TYPES)})
     if foreign:
         raise ValueError(f"{place} holds {foreign[0]!r}, which convert did not make; it is not replaced")
 
 
-def _fill(part: Path, opened: Source, dtype: str) -> None:
-    """Write the rows of a source and the header."""
+def _fill(part: Path, opened: Source, dtype: str, learner: Additive | FittedFeatures | None) -> None:
+    """Write the rows of a source, or their codes, and the header."""
+    if learner is not None and isinstance(opened, SequenceSource):
+        raise ValueError("features='additive' needs columns of numbers, got sequences")
     writer = SequencesWriter(part, "uint8") if isinstance(opened, SequenceSource) else RowsWriter(part, dtype)
     try:
         for X, labels in opened.blocks():
             writer.append(X, labels)
             logger.info("converting %s: %d rows", opened.name, writer.rows)
         header = writer.finish(*opened.width())
+        if learner is not None:
+            header |= _code(part, header, learner, opened.names)
     except UnfitError as error:
         raise ValueError(f"{opened.name}: {error}") from None
     encoding = None if opened.encoding is None else opened.encoding.to_json()
     header |= {"names": opened.names, "encoding": encoding, "source": opened.name, "class_names": opened.class_names}
     header["files"] = {}
-    for path in sorted(part.glob("*.npy")):
+    for path in sorted([*part.glob("*.npy"), *part.glob(FEATURES)]):
         header["files"][path.name] = {"bytes": path.stat().st_size, "crc32": checksum(path)}
         with path.open("r+b") as file:  # Windows flushes only files that are open for writing
             os.fsync(file.fileno())
     with atomic_file(part / HEADER) as file:
         file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
+
+
+def _code(
+    part: Path, header: dict[str, Any], learner: Additive | FittedFeatures, names: list[str] | None
+) -> dict[str, Any]:
+    """Replace the numbers of a folder by their codes, and return what changes in the header."""
+    n, p = header["shape"]
+    rows = MappedCsr(part, (n, p)) if header["storage"] == "csr" else MappedDense(part)
+    codes = np.lib.format.open_memmap(part / "codes.npy", mode="w+", dtype=np.uint8, shape=(p, n))
+    if isinstance(learner, FittedFeatures):
+        features = learner
+        features.codes(rows, codes)
+    else:
+        table = columns_of(rows)
+        table.names = names
+        features = learner.learnt(table, None, (0,) * p, codes).feature_map
+    codes.flush()
+    del rows, codes
+    for name in FILES[header["storage"]]:
+        (part / f"{name}.npy").unlink()
+    write_archive(part / FEATURES, FEATURES_KIND, FEATURES_VERSION, features.record())
+    return {"storage": "codes", "dtype": "uint8"}
 
 
 @contextmanager
@@ -228,12 +270,17 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
             _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
         span = (0, n) if rows is None else (max(0, int(rows[0])), min(n, int(rows[1])))
         shape, bounds = (max(0, span[1] - span[0]), p), () if span == (0, n) else span
-        operator = MappedCsr(folder, shape, *bounds) if storage == "csr" else MappedDense(folder, *bounds)
+        if storage == "codes":
+            operator: Any = _open_codes(folder, header, p, bounds)
+            shape = (shape[0], operator.shape[1])
+        else:
+            operator = MappedCsr(folder, shape, *bounds) if storage == "csr" else MappedDense(folder, *bounds)
         if operator.shape != shape:
             raise ValueError(f"X has shape {operator.shape}, the header says {(n, p)}")
-        operator.largest = np.array(advised_array(folder / "largest.npy"), dtype=np.float64)
-        if operator.largest.shape != (p,) or not np.isfinite(operator.largest).all():
-            raise ValueError("largest.npy does not hold a finite number for every column")
+        if storage != "codes":
+            operator.largest = np.array(advised_array(folder / "largest.npy"), dtype=np.float64)
+            if operator.largest.shape != (p,) or not np.isfinite(operator.largest).all():
+                raise ValueError("largest.npy does not hold a finite number for every column")
         y = _labels(folder, header["classes"], n, slice(*span)) if labelled else None
         encoding = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
         if encoding is not None and encoding.n_features != p:
@@ -248,6 +295,20 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         raise ValueError(f"{folder}: {error}") from None
     except Exception as error:  # a damaged header can cause any kind of error
         raise _damaged(folder, error) from error
+
+
+def _open_codes(folder: Path, header: dict[str, Any], p: int, rows: tuple[int, ...]) -> MappedCodes:
+    """Return the codes of a folder as an operator that knows what they stand for."""
+    expected = header["files"][FEATURES]
+    check_plain(folder / FEATURES)
+    if (folder / FEATURES).stat().st_size != expected["bytes"] or checksum(folder / FEATURES) != expected["crc32"]:
+        raise ValueError(f"{FEATURES} has changed: its checksum is not that of the header")
+    features = FittedFeatures.restored(read_archive(folder / FEATURES, FEATURES_KIND, FEATURES_VERSION))
+    if features.n_columns != p or len(features.groups) != p:
+        raise ValueError(f"{FEATURES} has functions of {features.n_columns} columns, X has {p}")
+    operator = MappedCodes(folder, features.groups, *rows)
+    operator.feature_map = features
+    return operator
 
 
 def convert_sequences(source: Any, folder: Any, *, alphabet: str = "ACGT", overwrite: bool = False) -> Path:
@@ -408,8 +469,9 @@ def _check_file(path: Path, expected: dict[str, Any], verify: bool) -> None:
         raise ValueError(f"{path.name} is not a .npy file ({error!s:.300})") from error
     if array.dtype not in TYPES[path.stem] or not array.flags.c_contiguous:
         raise ValueError(f"{path.name} holds {array.dtype}, expected one of {', '.join(TYPES[path.stem])}")
-    if array.ndim != 1 + (path.stem == "X"):
-        raise ValueError(f"{path.name} has {array.ndim} dimensions, expected {1 + (path.stem == 'X')}")
+    dimensions = 2 if path.stem in ("X", "codes") else 1
+    if array.ndim != dimensions:
+        raise ValueError(f"{path.name} has {array.ndim} dimensions, expected {dimensions}")
     if verify and checksum(path) != expected["crc32"]:
         raise ValueError(f"{path.name} has changed: its checksum is not that of the header")
 

@@ -74,7 +74,7 @@ def read_archive(path: Any, kind: str, version: int) -> dict[str, Any]:
         raise ValueError(f"{path}: {error}") from error.__cause__
     except MemoryError as error:
         raise ValueError(
-            f"{path}needs more memory than there is; it is damaged, or made on a larger machine"
+            f"{path} needs more memory than is available. It is damaged, or was written on a larger machine."
         ) from error
     except Exception as error:  # zipfile, json and NumPy can fail in many ways on damaged bytes
         raise ValueError(

@@ -53,7 +53,7 @@ def read_data(
         The value for missing numbers in a table; missing texts become a category. With "none" or None, missing values are an
         error.
     indicators : bool
-        Give each number column with missing values a second feature, which is 1 where the value is missing.
+        Add a feature to each number column with missing values, which is 1 where the value is missing.
     min_category_rows : int
         In a column of more than 50 categories, categories with fewer rows than this share one feature. With 1 every category
         has a feature.

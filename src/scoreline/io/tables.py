@@ -265,7 +265,7 @@ class ArrowTable(Table):
         super().__init__(str(path), names, missing)
 
     @property
-    def rows(self) -> int:  # type: ignore[override]  # an attribute elsewhere
+    def rows(self) -> int:  # type: ignore[override]  # an attribute of the base class
         """Number of rows; the file is read to count them."""
         with self._opened() as reader:
             return sum(batch.num_rows for batch in self._stored(reader))

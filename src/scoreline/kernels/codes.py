@@ -70,38 +70,66 @@ def list_rows(u, lines, start, stop, rows, values):
 
 
 @kernel
-def histograms(codes, cells, lines, u, partial, bounds, first, last):
-    """partial[c, cells[j] + k] = sum of u over the rows of chunk c whose code of column j is k, four columns at a time."""
+def is_mostly_nonzero(u, start, stop):
+    """Tell whether at least three quarters of a tile are not 0: adding the zeros, too, then costs less than a list of rows."""
+    count = 0
+    for r in range(start, stop):
+        count += u[r] != 0.0
+    return 4 * count >= 3 * (stop - start)
+
+
+@kernel
+def add_tile(codes, cells, u, own, start, stop):
+    """own[cells[j] + k] += sum of u over the rows of a tile whose code of column j is k, four columns at a time."""
     p = np.uint64(len(codes))
     fours = p - p % FOUR
+    for j in range(np.uint64(0), fours, FOUR):
+        c0, c1, c2, c3 = codes[j], codes[j + ONE], codes[j + TWO], codes[j + THREE]
+        h0, h1, h2, h3 = own[cells[j] :], own[cells[j + ONE] :], own[cells[j + TWO] :], own[cells[j + THREE] :]
+        for i in range(start, stop):
+            value = u[i]
+            h0[c0[i]] += value
+            h1[c1[i]] += value
+            h2[c2[i]] += value
+            h3[c3[i]] += value
+    for j in range(fours, p):
+        c0, h0 = codes[j], own[cells[j] :]
+        for i in range(start, stop):
+            h0[c0[i]] += u[i]
+
+
+@kernel
+def add_rows(codes, cells, rows, values, count, own):
+    """own[cells[j] + k] += sum of the values of the listed rows whose code of column j is k, four columns at a time."""
+    p = np.uint64(len(codes))
+    fours = p - p % FOUR
+    for j in range(np.uint64(0), fours, FOUR):
+        c0, c1, c2, c3 = codes[j], codes[j + ONE], codes[j + TWO], codes[j + THREE]
+        h0, h1, h2, h3 = own[cells[j] :], own[cells[j + ONE] :], own[cells[j + TWO] :], own[cells[j + THREE] :]
+        for k in range(count):
+            i, value = rows[k], values[k]
+            h0[c0[i]] += value
+            h1[c1[i]] += value
+            h2[c2[i]] += value
+            h3[c3[i]] += value
+    for j in range(fours, p):
+        c0, h0 = codes[j], own[cells[j] :]
+        for k in range(count):
+            h0[c0[rows[k]]] += values[k]
+
+
+@kernel
+def histograms(codes, cells, lines, u, partial, bounds, first, last):
+    """partial[c, cells[j] + k] = sum of u over the rows of chunk c whose code of column j is k."""
     rows, values = np.empty(TILE + ONE, dtype=np.uint64), np.empty(TILE + ONE)
     for c in range(first, last):
-        own = partial[c]
         for start in range(bounds[c], bounds[c + 1], TILE):
             stop = min(start + TILE, bounds[c + 1])
-            count = list_rows(u, lines, start, stop, rows, values)
-            consecutive = lines is None and count == stop - start  # without a list they are faster
-            for j in range(np.uint64(0), fours, FOUR):
-                c0, c1, c2, c3 = codes[j], codes[j + ONE], codes[j + TWO], codes[j + THREE]
-                h0, h1, h2, h3 = own[cells[j] :], own[cells[j + ONE] :], own[cells[j + TWO] :], own[cells[j + THREE] :]
-                if consecutive:
-                    for i in range(start, stop):
-                        value = u[i]
-                        h0[c0[i]] += value
-                        h1[c1[i]] += value
-                        h2[c2[i]] += value
-                        h3[c3[i]] += value
-                else:
-                    for k in range(count):
-                        i, value = rows[k], values[k]
-                        h0[c0[i]] += value
-                        h1[c1[i]] += value
-                        h2[c2[i]] += value
-                        h3[c3[i]] += value
-            for j in range(fours, p):
-                c0, h0 = codes[j], own[cells[j] :]
-                for k in range(count):
-                    h0[c0[rows[k]]] += values[k]
+            if lines is None and is_mostly_nonzero(u, start, stop):
+                add_tile(codes, cells, u, partial[c], start, stop)
+            else:
+                count = list_rows(u, lines, start, stop, rows, values)
+                add_rows(codes, cells, rows, values, count, partial[c])
 
 
 @kernel
@@ -111,13 +139,18 @@ def pair_histograms(codes, columns, near, far, cells, lines, u, partial, bounds,
     for c in range(first, last):
         for start in range(bounds[c], bounds[c + 1], TILE):
             stop = min(start + TILE, bounds[c + 1])
-            count = list_rows(u, lines, start, stop, rows, values)
+            consecutive = lines is None and is_mostly_nonzero(u, start, stop)
+            count = np.uint64(0) if consecutive else list_rows(u, lines, start, stop, rows, values)
             for q in range(np.uint64(len(columns))):
                 a, b = codes[np.uint64(columns[q, 0])], codes[np.uint64(columns[q, 1])]
                 here, there, own = near[q], far[q], partial[c, cells[q] :]
-                for k in range(count):
-                    i = rows[k]
-                    own[here[a[i]] + there[b[i]]] += values[k]
+                if consecutive:
+                    for i in range(start, stop):
+                        own[here[a[i]] + there[b[i]]] += u[i]
+                else:
+                    for k in range(count):
+                        i = rows[k]
+                        own[here[a[i]] + there[b[i]]] += values[k]
 
 
 @kernel(reorder=True)

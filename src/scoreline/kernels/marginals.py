@@ -40,7 +40,7 @@ def forward(gains, table):
 
 @kernel
 def backward(table, gains, rest, total, out):
-    """out[i] = P(row i is flipped), given log weights `rest` of flips elsewhere, log Z = total (eq. flip-chances)."""
+    """out[i] = P(row i is flipped), given log weights `rest` of flips of other rows, log Z = total (eq. flip-chances)."""
     n = len(gains)
     later = rest.copy()
     for i in range(n - 1, -1, -1):

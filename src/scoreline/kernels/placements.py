@@ -4,10 +4,11 @@ from scoreline.runtime.compile import kernel
 
 
 @kernel
-def place(order, scores, positive, weight, out):
+def place(order, scores, positive, weight, out, within):
     """out[i] = weight of the negatives below row i if it is positive, else of the positives above it; ties count half.
 
-    `order` are the rows by rising score. Weights are 1 where `weight` is None. Returns the weights of both classes. O(n).
+    within[i] = weight of the rows of its own class below row i, ties and the row itself counting half. `order` are the rows by
+    rising score. Weights are 1 where `weight` is None. Returns the weights of both classes. O(n).
     """
     n = len(order)
     above, below = 0.0, 0.0
@@ -32,6 +33,7 @@ def place(order, scores, positive, weight, out):
         for k in range(first, last):
             i = order[k]
             out[i] = at_positive if positive[i] else at_negative
+            within[i] = done_positive + 0.5 * p if positive[i] else done_negative + 0.5 * q
         done_positive += p
         done_negative += q
         first = last

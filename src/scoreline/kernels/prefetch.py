@@ -4,9 +4,9 @@ Rows of a list lie apart, so the processor waits for the memory at each of them.
 themselves: in a function of their own they took longer than the product.
 """
 
-import numba
 import numpy as np
 from numba import types
+from numba.core import config
 from numba.extending import intrinsic
 
 AHEAD = np.uint64(12)  # listed rows between a request and its use
@@ -35,4 +35,4 @@ def _do_nothing(array, index):
     """Stand in for the request where kernels run without the compiler."""
 
 
-fetch_soon = _do_nothing if numba.config.DISABLE_JIT else _request  # type: ignore[attr-defined]
+fetch_soon = _do_nothing if config.DISABLE_JIT else _request

@@ -5,9 +5,10 @@ Two groups of scores: *keys* k_i (the smaller class) and *queries* q_j (the othe
     hard(t) = max(0, t),   smooth(t) = 0 | t^2 / (2h) | t - h/2   for t <= 0 | 0 < t < h | t >= h,   ramp(t) = clip(t/h, 0, 1).
 
 As a function of q, sum_i s_i smooth(q - k_i) is a quadratic spline with knots (*edges*) at k_i and k_i + h. `build_spline`
-makes its table from the sorted keys. `look_up` finds the place of every row and the sum of every query. `fill_bins` sums the
-queries between the edges, `finish_keys` sweeps those bins once for the sum of each key, and `give_keys` writes it to the
-rows. Only the smaller class is sorted. All sums are over differences between neighbouring edges, never over the scores
+makes its table from the sorted keys. `look_up` finds the place of every row and the sum of every query, and sums the queries
+between the edges in bins. With many edges, the rows are first sorted into parts by their scores, and `look_up_parts` does the
+same. `finish_keys` sweeps the bins once for the sum of each key, and `give_keys` writes it to the rows. Only the smaller
+class is sorted. All sums are over differences between neighbouring edges, never over the scores
 themselves, so large scores and narrow ramps lose no digits.
 
 h = 0 is the hard hinge: one edge per key, ramp(t) = 1 for t > 0.
@@ -164,14 +165,13 @@ def look_up(
     places[i] is the number of edges below the query, or n_edges + 1 + the first edge that equals the key. partial[c] has the
     weighted sums of (smooth, ramp). `scale` has the sign of the class of the queries. `counting` says that the ramp is hard and
     unweighted: the sum of ramps is then the number of edges, and the table is not needed. If `curved` > 0 it is the width, and
-    the weight of the keys on a ramp replaces the sum of ramps. `bins` has a copy of the bins of `fill_bins` for every chunk;
-    if it is None, `fill_bins` fills them.
+    the weight of the keys on a ramp replaces the sum of ramps. bins[c, b] = (weight, weighted sum of q - edge b-1) of the
+    queries of the chunk with b edges below.
     """
     keys_from = len(spline) + 1
     for c in range(first, last):
         value = ramps = 0.0
-        if bins is not None:
-            bins[c] = 0.0
+        bins[c] = 0.0
         for i in range(bounds[c], bounds[c + 1]):
             if z[i] != z[i]:  # NaN has no place, so the sums become NaN
                 value = ramps = np.nan
@@ -193,9 +193,8 @@ def look_up(
                     ramp = spline[e, 1] + spline[e, 2] * d
                     value += s * (spline[e, 0] + d * (spline[e, 1] + 0.5 * spline[e, 2] * d))
                 ramps += s * ramp
-                if bins is not None:
-                    bins[c, b, 0] += s
-                    bins[c, b, 1] += s * d
+                bins[c, b, 0] += s
+                bins[c, b, 1] += s * d
                 if curved > 0.0:
                     ramp = curved * max(0.0, spline[e, 2])  # rounding may have made it negative
             if grad is not None:
@@ -204,22 +203,100 @@ def look_up(
 
 
 @kernel
-def fill_bins(z, weight, key_sign, shift, edges, places, bins, ranges, first, last):
-    """bins[b] = (weight, weighted sum of q - edge b-1) of the queries with b edges below, for ranges of bins.
+def assign_parts(
+    z, sign, key_sign, shift, low, inverse, n_buckets, group, part_of_group, parts, counts, missing, bounds, first, last
+):
+    """Set parts[i] = 2 * part of the row + 1 for keys, and count the rows of each in every chunk.
 
-    Each range passes over all rows and adds its own. Bins are never shared between threads, every bin adds its rows in their
-    order, and a range is small enough for the cache.
+    A part is a range of edges, so that rows of higher parts are larger. 2^group buckets share an entry of `part_of_group`.
     """
-    for r in range(first, last):
-        lo, hi = np.uint32(ranges[r]), np.uint32(ranges[r + 1])
-        bins[lo:hi] = 0.0
-        lo = max(lo, np.uint32(1))  # bin 0 has no edge below: nothing to add
-        for i in range(len(places)):
-            b = places[i]
-            if lo <= b and b < hi:
-                s = 1.0 if weight is None else weight[i]
-                bins[b, 0] += s
-                bins[b, 1] += s * (query_of(z[i], key_sign, shift) - edges[b - np.uint32(1)])
+    for c in range(first, last):
+        counts[c] = 0
+        missing[c] = False
+        for i in range(bounds[c], bounds[c + 1]):
+            if z[i] != z[i]:
+                missing[c] = True
+            is_key = sign[i] == key_sign
+            x = key_of(z[i], key_sign, shift) if is_key else query_of(z[i], key_sign, shift)
+            part = part_of_group[bucket_of(x, low, inverse, n_buckets) >> group]
+            part = np.uint16(2 * part + np.uint16(is_key))
+            parts[i] = part
+            counts[c, part] += np.uint64(1)
+
+
+@kernel
+def spread_rows(z, sign, weight, key_sign, shift, parts, places, spread, spread_weight, bounds, first, last):
+    """Copy keys and queries to their parts, in the order of the rows; places[c, part] is where the next row goes."""
+    for c in range(first, last):
+        for i in range(bounds[c], bounds[c + 1]):
+            at = places[c, parts[i]]
+            places[c, parts[i]] += ONE
+            is_key = sign[i] == key_sign
+            spread[at] = key_of(z[i], key_sign, shift) if is_key else query_of(z[i], key_sign, shift)
+            if weight is not None:
+                spread_weight[at] = weight[i]
+
+
+@kernel
+def look_up_parts(
+    spread, weight, counting, edges, spline, low, inverse, starts, scale, curved, begins, edges_from, bins, partial,
+    first, last,
+):  # fmt: skip
+    """Do what `look_up` does, part by part, so that edges, spline and bins of a part stay in the cache.
+
+    `spread` holds the queries of each part, then its keys. A query is replaced by its gradient, and a key by its edge. The
+    bins of part p begin at edges_from[p] + p: a bin between two parts has one place in each.
+    """
+    for p in range(first, last):
+        value = ramps = 0.0
+        own = np.uint64(p)
+        bins[edges_from[p] + own : edges_from[p + 1] + own + ONE] = 0.0
+        for r in range(begins[2 * p], begins[2 * p + 1]):
+            s = 1.0 if weight is None else weight[r]
+            q = spread[r]
+            b = edges_below(q, edges, low, inverse, starts)
+            ramp = 0.0
+            if b > np.uint64(0):
+                e = b - ONE
+                d = q - edges[e]
+                if counting:
+                    ramp = float(b)
+                else:
+                    ramp = spline[e, 1] + spline[e, 2] * d
+                    value += s * (spline[e, 0] + d * (spline[e, 1] + 0.5 * spline[e, 2] * d))
+                ramps += s * ramp
+                bins[b + own, 0] += s
+                bins[b + own, 1] += s * d
+                if curved > 0.0:
+                    ramp = curved * max(0.0, spline[e, 2])
+            spread[r] = scale * s * ramp
+        for r in range(begins[2 * p + 1], begins[2 * p + 2]):
+            spread[r] = float(edges_below(spread[r], edges, low, inverse, starts))
+        partial[p, 0], partial[p, 1] = value, ramps
+
+
+@kernel
+def join_bins(bins, edges_from):
+    """Move the bins of all parts together, and add those that two parts share."""
+    for p in range(1, len(edges_from) - 1):
+        lo, hi = edges_from[p], edges_from[p + 1]
+        own = np.uint64(p)
+        for k in range(2):
+            bins[lo, k] += bins[lo + own, k]
+        for b in range(lo + ONE, hi + ONE):
+            for k in range(2):
+                bins[b, k] = bins[b + own, k]
+
+
+@kernel
+def collect_rows(spread, parts, next_place, keys_from, grad, places, bounds, first, last):
+    """Bring gradients of queries and places of keys back to the order of the rows."""
+    for c in range(first, last):
+        for i in range(bounds[c], bounds[c + 1]):
+            at = next_place[c, parts[i]]
+            next_place[c, parts[i]] += ONE
+            grad[i] = spread[at]  # of keys too, because a branch would be predicted wrongly; `give_keys` replaces it
+            places[i] = np.uint32(keys_from + spread[at]) if parts[i] & np.uint16(1) else np.uint32(0)
 
 
 @kernel

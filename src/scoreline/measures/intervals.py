@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, logit
-from scipy.stats import beta, t
+from scipy.special import betaincinv, expit, logit
+from scipy.stats import beta, norm, t
 
 from scoreline import kernels
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure, checked_rows, ratio
@@ -18,12 +18,12 @@ from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.types import AnyArray, Counts, FloatArray
 
 REPLICATES = 1000
+BAND_DRAWS = 200  # at each threshold of a band
 ENTRIES = 1 << 22  # numbers in an array of resamples: 32 MB
 FINE_LEVELS = 2048  # so many different scores are resampled one by one
 RESOLUTION = 512  # beyond, neighbouring scores are grouped: at most 1/512 of the rows of a class above them
 MOST_WEIGHT = 2.0**53  # up to which floats hold all whole numbers
-ADDED = 0.5  # rows of placement 1/2 that the interval of the ROC area adds to each class
-NEAR_LIMIT = 0.05  # rows: values of at most so many rows from 0 or 1 are moved there, as their logits must be finite
+ADDED = 0.5  # rows that an interval adds to each class: without them, a perfect sample would have no width
 
 
 class Interval(NamedTuple):
@@ -97,8 +97,9 @@ def interval(
 
     The rows are taken as a random sample within each class; the shares of the classes count as given. Rates have the exact
     interval of Clopper and Pearson. The ROC area has the interval of DeLong on the logit scale, with t quantiles. Other
-    count-based measures have percentiles under Jeffreys draws of the two rates, and other ranking measures a stratified
-    bootstrap on the logit scale. [The formulas](math/intervals.md) and the measured coverage are in the documentation.
+    count-based measures have percentiles under Jeffreys draws of the two rates, and other ranking measures those of a
+    stratified bootstrap, to which half a row of each class is added. [The formulas](math/intervals.md) and the measured
+    coverage are in the documentation.
 
     Parameters
     ----------
@@ -161,17 +162,38 @@ def intervals_of(
             found[place] = _rate_interval(rate, sample.counts(0), level)
         else:
             resampled.append(place)
-    draws: dict[int, FloatArray] = {}
-    if sample.units is None:
-        for place in [each for each in resampled if isinstance(measures[each], CountsBasedMeasure)]:
-            draws[place] = _jeffreys_draws(measures[place], sample.counts(0), replicates, random_state)
-    rest = [place for place in resampled if place not in draws]
-    if rest:
-        replicated = _replicates([measures[place] for place in rest], sample, replicates, random_state)
-        draws |= {place: values[0] for place, values in zip(rest, replicated, strict=True)}
-    for place, values in draws.items():
-        found[place] = _resampled_interval(measures[place], sample, values, level)
+    replicated = _replicates([measures[place] for place in resampled], sample, replicates, random_state)
+    for place, each in zip(resampled, replicated, strict=True):
+        found[place] = _resampled_interval(measures[place], sample, each.values[0], level)
     return [found[place] for place in range(len(measures))]
+
+
+def interval_band(
+    measure: CountsBasedMeasure, tp: Counts, fp: Counts, fn: Counts, tn: Counts, level: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of a measure at many thresholds, from the counts at each; see `interval`.
+
+    Each interval holds on its own. Rates have exact ends. Others have percentiles under Jeffreys draws, with the same draws
+    at all thresholds, so that the band is smooth.
+    """
+    tp, fp, fn, tn = (np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in (tp, fp, fn, tn))
+    tail = 0.5 * (1.0 - level)
+    if isinstance(measure, Rate):
+        successes, trials = (np.broadcast_to(each, tp.shape) for each in measure.trials(tp, fp, fn, tn))
+        misses = trials - successes
+        low, high = np.zeros(tp.shape), np.ones(tp.shape)
+        above_zero, below_one = successes > 0.0, misses > 0.0
+        low[above_zero] = betaincinv(successes[above_zero], misses[above_zero] + 1.0, tail)
+        high[below_one] = betaincinv(successes[below_one] + 1.0, misses[below_one], 1.0 - tail)
+        return low, high
+    rng = np.random.default_rng(0)
+    first, second = ((rng.permutation(BAND_DRAWS) + 0.5) / BAND_DRAWS for _ in range(2))
+    true = (tp + fn)[:, None] * betaincinv(tp[:, None] + 0.5, fn[:, None] + 0.5, first)
+    false = (fp + tn)[:, None] * betaincinv(fp[:, None] + 0.5, tn[:, None] + 0.5, second)
+    values = measure.from_counts(true, false, (tp + fn)[:, None] - true, (fp + tn)[:, None] - false)
+    with np.errstate(invalid="ignore"):  # a measure of the user may be infinite
+        low, high = np.quantile(np.asarray(values, dtype=np.float64), [tail, 1.0 - tail], axis=1)
+    return low, high
 
 
 def compare_scores(
@@ -189,8 +211,10 @@ def compare_scores(
 ) -> Difference:
     """Return the difference of a measure between two models on the same rows, with its interval and p-value.
 
-    The ROC area has the paired test of DeLong. Other measures have a paired bootstrap: each resample draws rows, with the
-    scores of both models. Interval and p-value come from the same t distribution around the difference, so they agree.
+    The ROC area has the paired test of DeLong, count-based measures have draws from the posterior of both models' predictions,
+    and other ranking measures a paired bootstrap: each resample draws rows, with the scores of both models. All add half a row
+    to each class, so that a perfect or a reversed ranking of few rows has an interval, too. Interval and p-value come from the
+    same t distribution, so they agree. [The formulas](math/intervals.md) are in the documentation.
 
     Parameters
     ----------
@@ -215,27 +239,28 @@ def compare_scores(
     >>> b = y + rng.standard_normal(1000)
     >>> a = b + rng.standard_normal(1000)
     >>> print(compare_scores(y, a, b))
-    +0.0878 (95 % interval +0.0468 to +0.1288, p = 4.3e-05, paired DeLong)
+    +0.0878 (95 % interval +0.0462 to +0.1285, p = 5e-05, paired DeLong)
     """
     _check_settings(level, replicates, random_state)
     chosen = _measure(measure, measure_params)
     sample = _Sample(y, [a, b], sample_weight, groups)
-    if isinstance(chosen, RocAuc):
-        placed = [_placements(sample, k) for k in range(2)]
-        difference = placed[1].area - placed[0].area
-        variance, freedom = _variance(sample, placed[1].parts - placed[0].parts)
-        method = "paired DeLong"
+    area = isinstance(chosen, RocAuc)
+    ways = "paired DeLong" if area else "paired " + _method(chosen, sample)
+    if np.array_equal(sample.scores[0], sample.scores[1]):
+        return Difference(0.0, 0.0, 0.0, 1.0, level, ways)
+    if area:
+        difference, center, variance, freedom = _area_difference(sample)
     else:
-        values = _replicates([chosen], sample, replicates, random_state)[0]
-        difference = sample.value(chosen, 1) - sample.value(chosen, 0)
-        variance, freedom = _bootstrap_variance(values[1] - values[0], sample), sample.freedom
-        method = "paired bootstrap"
-    if difference == 0.0 and variance == 0.0:
-        return Difference(0.0, 0.0, 0.0, 1.0, level, method)
+        found = _replicates([chosen], sample, replicates, random_state)[0]
+        difference, center = sample.value(chosen, 1) - sample.value(chosen, 0), found.centers[1] - found.centers[0]
+        variance, freedom = _bootstrap_variance(found.values[1] - found.values[0], sample), sample.freedom
     error = float(np.sqrt(variance))
-    reach = error * float(t.ppf(0.5 + 0.5 * level, freedom))
-    p_value = 2.0 * float(t.sf(abs(difference) / error, freedom)) if error > 0.0 else 0.0
-    return Difference(difference, difference - reach, difference + reach, p_value, level, method + sample.clustered)
+    if error == 0.0:  # no resample tells the models apart
+        return Difference(difference, difference, difference, float(difference == 0.0), level, ways)
+    most = chosen.range[1] - chosen.range[0]
+    low, high = np.clip(center + error * float(t.ppf(0.5 + 0.5 * level, freedom)) * np.array([-1.0, 1.0]), -most, most)
+    p_value = 2.0 * float(t.sf(abs(center) / error, freedom))
+    return Difference(difference, min(float(low), difference), max(float(high), difference), p_value, level, ways)
 
 
 def _measure(measure: str | Measure, params: dict[str, Any] | None) -> Measure:
@@ -320,13 +345,14 @@ class _Placements(NamedTuple):
 
     area: float
     parts: FloatArray
+    within: FloatArray  # the share of its own class below each row
 
 
 def _placements(sample: _Sample, k: int) -> _Placements:
     """Return the placements of the rows by one sort (eq. placements)."""
     z, positive, weight = sample.scores[k], sample.positive, sample.weight
-    parts = np.empty(len(z))
-    totals = kernels.placements.place(np.argsort(z), z, positive, weight, parts)
+    parts, within = np.empty(len(z)), np.empty(len(z))
+    totals = kernels.placements.place(np.argsort(z), z, positive, weight, parts, within)
     sides = (positive, ~positive)
     area = 0.0
     for side, own, other in zip(sides, totals, totals[::-1], strict=True):
@@ -335,7 +361,8 @@ def _placements(sample: _Sample, k: int) -> _Placements:
         area = float(np.average(placed, weights=counted))
         placed -= area
         parts[side] = (placed if counted is None else counted * placed) / own
-    return _Placements(area, parts)
+        within[side] /= own
+    return _Placements(area, parts, within)
 
 
 def _variance(sample: _Sample, parts: FloatArray) -> tuple[float, float]:
@@ -363,8 +390,8 @@ def _area_interval(sample: _Sample, level: float) -> Interval:
         parts = [each / (size * size) for each, size in zip(squares, sample.sizes, strict=True)]
         variance, freedom = _variance_of_sums(sample, parts)
     else:
-        value, own = _placements(sample, 0)
-        variance, freedom = _variance(sample, own)
+        value, parts_of_rows, _ = _placements(sample, 0)
+        variance, freedom = _variance(sample, parts_of_rows)
     fewest = min(sample.sizes)
     center = (fewest * value + 0.5 * ADDED) / (fewest + ADDED)  # (eq. added-placement)
     variance += sum(ADDED * (0.5 - center) ** 2 / (size * size - ADDED * ADDED) for size in sample.sizes)
@@ -372,6 +399,23 @@ def _area_interval(sample: _Sample, level: float) -> Interval:
     low, high = (float(end) for end in expit(logit(center) + np.array([-reach, reach])))
     area = min(max(value, 0.0), 1.0)
     return Interval(area, min(low, area), max(high, area), level, "DeLong" + sample.clustered)
+
+
+def _area_difference(sample: _Sample) -> tuple[float, float, float, float]:
+    """Return the difference of two areas, the center of its interval, its variance and the degrees of freedom.
+
+    The half row that is added to a class has the scores of a row of the other class, drawn at random (eq. added-difference).
+    """
+    placed = [_placements(sample, k) for k in range(2)]
+    difference = placed[1].area - placed[0].area
+    variance, freedom = _variance(sample, placed[1].parts - placed[0].parts)
+    fewest = min(sample.sizes)
+    center = fewest * difference / (fewest + ADDED)
+    squares = (placed[1].within - placed[0].within) ** 2
+    for side, size in zip((~sample.positive, sample.positive), sample.sizes, strict=True):
+        square = float(np.average(squares[side], weights=None if sample.weight is None else sample.weight[side]))
+        variance += ADDED * (square + center * center) / (size * size - ADDED * ADDED)
+    return difference, center, variance, freedom
 
 
 def _rate_interval(rate: Rate, counts: FloatArray, level: float) -> Interval:
@@ -389,34 +433,20 @@ def _binomial_ends(successes: float, trials: float, level: float) -> tuple[float
     return low, high
 
 
-def _jeffreys_draws(measure: Measure, counts: FloatArray, replicates: int, seed: int) -> FloatArray:
-    """Return the measure under draws of both rates from their posteriors after Jeffreys' prior (eq. jeffreys-draws)."""
-    assert isinstance(measure, CountsBasedMeasure)
-    tp, fp, fn, tn = counts
-    rng = np.random.default_rng(seed)
-    true = (tp + fn) * rng.beta(tp + 0.5, fn + 0.5, replicates)
-    false = (fp + tn) * rng.beta(fp + 0.5, tn + 0.5, replicates)
-    return np.asarray(measure.from_counts(true, false, tp + fn - true, fp + tn - false), dtype=np.float64)
+def _method(measure: Measure, sample: _Sample) -> str:
+    drawn = isinstance(measure, CountsBasedMeasure) and sample.units is None
+    return "Jeffreys draws" if drawn else "bootstrap" + sample.clustered
 
 
 def _resampled_interval(measure: Measure, sample: _Sample, values: FloatArray, level: float) -> Interval:
-    """Return percentiles of a count-based measure; of a ranking measure t quantiles on the logit scale."""
-    value = sample.value(measure, 0)
+    """Return percentiles of draws; those of a bootstrap lie further out, as t quantiles do (eq. expanded-percentiles)."""
+    value, method = sample.value(measure, 0), _method(measure, sample)
+    tail = 0.5 - 0.5 * level
+    if method.startswith("bootstrap"):
+        tail = float(norm.sf(t.isf(tail, sample.freedom) * np.sqrt(1.0 + 1.0 / sample.freedom)))
     values = values[np.isfinite(values)]
-    if isinstance(measure, CountsBasedMeasure):
-        method = "Jeffreys draws" if sample.units is None else "bootstrap" + sample.clustered
-        low, high = np.quantile(values, [0.5 - 0.5 * level, 0.5 + 0.5 * level]) if len(values) else (np.nan, np.nan)
-        return Interval(value, min(float(low), value), max(float(high), value), level, method)
-    bottom, top = measure.range
-    near = (NEAR_LIMIT / sum(sample.sizes), 1.0 - NEAR_LIMIT / min(sample.sizes))
-
-    def scale(v: Any) -> Any:
-        return logit(np.clip((v - bottom) / (top - bottom), *near))
-
-    deviation = float(np.sqrt(_bootstrap_variance(scale(values), sample)))
-    reach = deviation * float(t.ppf(0.5 + 0.5 * level, sample.freedom))
-    low, high = bottom + (top - bottom) * expit(scale(value) + np.array([-reach, reach]))
-    return Interval(value, min(float(low), value), max(float(high), value), level, "bootstrap" + sample.clustered)
+    low, high = np.quantile(values, [tail, 1.0 - tail]) if len(values) else (np.nan, np.nan)
+    return Interval(value, min(float(low), value), max(float(high), value), level, method)
 
 
 def _bootstrap_variance(values: FloatArray, sample: _Sample) -> float:
@@ -426,32 +456,80 @@ def _bootstrap_variance(values: FloatArray, sample: _Sample) -> float:
     return float(values.var(ddof=1)) * smaller / (smaller - 1.0) if len(values) > 1 else float("nan")
 
 
-def _replicates(measures: list[Measure], sample: _Sample, replicates: int, seed: int) -> list[FloatArray]:
-    """Return the values of each measure on the same resamples, an array of shape (models, replicates) for each.
+class _Replicated(NamedTuple):
+    """A measure on resamples, an array of shape (models, replicates), and on the rows with the added half rows."""
 
-    The rows are reduced to cells: a class and a level of the scores of each model. A level is one score, or neighbouring
-    scores where there are very many. A ranking measure is evaluated on levels, and its replicates are moved by what that
-    changes of its value on the rows as they are.
+    values: FloatArray
+    centers: FloatArray
+
+
+def _replicates(measures: list[Measure], sample: _Sample, replicates: int, seed: int) -> list[_Replicated]:
+    """Return the values of each measure on the same resamples.
+
+    Count-based measures of independent rows are evaluated under posterior draws of the rates. Otherwise the rows are reduced to
+    cells: a class and a level of the scores of each model. A level is one score, or neighbouring scores where there are very
+    many. A ranking measure is evaluated on levels, and its replicates are moved by what that changes of its value on the rows
+    as they are.
     """
-    by_kind: dict[bool, list[int]] = {}
-    for place, measure in enumerate(measures):
-        by_kind.setdefault(isinstance(measure, CountsBasedMeasure), []).append(place)
-    out = [np.empty((len(sample.scores), replicates)) for _ in measures]
-    for counted, places in by_kind.items():
+    models = len(sample.scores)
+    out = [_Replicated(np.empty((models, replicates)), np.empty(models)) for _ in measures]
+    for counted in (False, True):
+        own = [place for place, each in enumerate(measures) if isinstance(each, CountsBasedMeasure) == counted]
+        if not own:
+            continue
+        if counted and sample.units is None:
+            draws, center = _jeffreys_draws(sample, replicates, seed)
+            for place in own:
+                for k in range(models):
+                    out[place].values[k] = _values(measures[place], *draws[k])
+                    out[place].centers[k] = _values(measures[place], *center[k])[0]
+            continue
         cells = _Cells(sample, counted)
         done = 0
         for block in cells.resamples(replicates, np.random.default_rng(seed)):
-            for k in range(len(sample.scores)):
+            for k in range(models):
                 levels = cells.levels(block, k)
-                for place in places:
-                    out[place][k, done : done + len(block)] = _values(measures[place], *levels)
+                for place in own:
+                    out[place].values[k, done : done + len(block)] = _values(measures[place], *levels)
             done += len(block)
-        if cells.grouped:
-            for k in range(len(sample.scores)):
-                observed = cells.levels(cells.weight[None, :], k)
-                for place in places:
-                    out[place][k] += sample.value(measures[place], k) - _values(measures[place], *observed)[0]
+        for k in range(models):
+            levels = cells.levels(np.array([cells.with_added, cells.weight]), k)
+            for place in own:
+                center, observed = _values(measures[place], *levels)
+                out[place].centers[k] = center
+                if cells.grouped:
+                    shift = sample.value(measures[place], k) - observed
+                    out[place].values[k] += shift
+                    out[place].centers[k] += shift
     return out
+
+
+def _jeffreys_draws(
+    sample: _Sample, replicates: int, seed: int
+) -> tuple[list[tuple[FloatArray, FloatArray]], list[tuple[FloatArray, FloatArray]]]:
+    """Return (tp, fn) and (fp, tn) of each model under posterior draws of the rates, and under their means.
+
+    The prior is that of Jeffreys for each model. Predictions of two models are drawn together (eq. jeffreys-draws).
+    """
+    models = len(sample.scores)
+    kind = np.zeros(len(sample.positive), dtype=np.int64)
+    for k, z in enumerate(sample.scores):
+        kind += (z <= 0.0).astype(np.int64) << k
+    rng = np.random.default_rng(seed)
+    drawn, mean = [], []
+    for side in (sample.positive, ~sample.positive):
+        weight = None if sample.weight is None else sample.weight[side]
+        counts = np.bincount(kind[side], weight, 1 << models) + 0.5**models
+        total = float(counts.sum()) - 1.0
+        drawn.append(total * rng.dirichlet(counts, replicates))
+        mean.append(total * counts[None, :] / counts.sum())
+
+    def of_model(k: int, classes: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
+        below = (np.arange(1 << models) >> k & 1).astype(bool)
+        above, under = (np.stack([each[:, ~below].sum(1), each[:, below].sum(1)], axis=1) for each in classes)
+        return above, under
+
+    return [of_model(k, drawn) for k in range(models)], [of_model(k, mean) for k in range(models)]
 
 
 def _values(measure: Measure, positive: FloatArray, negative: FloatArray) -> FloatArray:
@@ -486,7 +564,12 @@ class _Cells:
             _, first, cell = np.unique(key, return_index=True, return_inverse=True)
             positive, places = positive[first], [place[first] for place in places]
             weight = np.asarray(np.bincount(cell, weight), dtype=np.float64)
-        self.positive, self.weight = positive, weight
+        # Cells of one class with the scores of the other, from which a resample takes the rows that are added.
+        self.own = len(positive)
+        positive, places = np.append(positive, ~positive), [np.append(place, place) for place in places]
+        self.positive, self.weight = positive, np.append(weight, np.zeros(self.own))
+        self.added = self._added()
+        self.with_added = self.weight + ADDED * self.added
         self.sums = [
             [_summing(place, side, size) for side in (positive, ~positive)]
             for place, size in zip(places, sizes, strict=True)
@@ -498,19 +581,46 @@ class _Cells:
         return above, below
 
     def resamples(self, replicates: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield the weights of the cells in some resamples at a time."""
+        """Yield the weights of the cells in some resamples at a time (eq. added-rows)."""
         units = self.sample.units
         at_a_time = max(1, ENTRIES // max(len(self.weight), self.widest))
         for first in range(0, replicates, at_a_time):
             count = min(at_a_time, replicates - first)
-            if units is not None:
-                yield self._of_units(units, count, rng)
-                continue
             block = np.empty((count, len(self.weight)))
+            if units is not None:
+                block[:, : self.own] = self._of_units(units, count, rng)
             for side in (self.positive, ~self.positive):
-                total = self.weight[side].sum()
-                block[:, side] = rng.multinomial(int(total), self.weight[side] / total, size=count)
+                if units is None:
+                    total = self.weight[side].sum()
+                    cells = np.flatnonzero(side[: self.own])
+                    block[:, cells] = rng.multinomial(int(total), self.weight[cells] / total, size=count)
+                self._add(block, self.own + np.flatnonzero(side[self.own :]), rng)
             yield block
+
+    def _added(self) -> FloatArray:
+        """Return the weights of one added row, or unit, of each class: on average it has the scores of the other class."""
+        out = np.zeros(2 * self.own)
+        sizes = self.sample.sizes
+        for side, size, other in zip((self.positive, ~self.positive), sizes, sizes[::-1], strict=True):
+            target, source = np.flatnonzero(side[: self.own]), np.flatnonzero(side[self.own :])
+            out[self.own + source] = self.weight[target].sum() / size * self._shares(source, other)
+        return out
+
+    def _shares(self, cells: AnyArray, units: float) -> FloatArray:
+        """Return the share of each cell of a class in it; with units, all units have the same share."""
+        weight, names = self.weight[cells], self.sample.units
+        if names is None:
+            return np.asarray(weight / weight.sum())
+        return np.asarray(weight / np.bincount(names[cells], weight)[names[cells]] / units)
+
+    def _add(self, block: FloatArray, cells: AnyArray, rng: np.random.Generator) -> None:
+        """Add rows of the other class to each resample, a Poisson number of mean ADDED."""
+        names = self.sample.units
+        members = cells if names is None else names[cells - self.own]
+        place = np.unique(members, return_inverse=True)[1]
+        shares = np.bincount(place, self.added[cells])
+        drawn = rng.multinomial(rng.poisson(ADDED, len(block)), shares / shares.sum())
+        block[:, cells] = drawn[:, place] * (self.added[cells] * shares.sum() / shares[place])
 
     def _of_units(self, units: AnyArray, count: int, rng: np.random.Generator) -> FloatArray:
         """Return the weights of the rows where units are drawn with replacement within their kind."""
@@ -520,7 +630,7 @@ class _Cells:
             chosen = rng.integers(len(members), size=(count, len(members)))
             chosen += len(members) * np.arange(count)[:, None]
             drawn[:, members] = np.bincount(chosen.ravel(), minlength=chosen.size).reshape(chosen.shape)
-        return np.asarray(drawn[:, units] * self.weight)
+        return np.asarray(drawn[:, units] * self.weight[: self.own])
 
 
 def _summing(place: AnyArray, side: AnyArray, size: int) -> Any:

@@ -3,12 +3,13 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import beta, betabinom
 
 from scoreline.measures.base import ratio
 from scoreline.measures.operating_points import (
     OperatingPoint,
     PrecisionAtRecall,
+    RecallAtAlarms,
     RecallAtCost,
     RecallAtPrecision,
     binomial_tail,
@@ -84,7 +85,8 @@ class PromiseCheck(NamedTuple):
     rows : int
         Rows that `value` is about: flagged ones for precision, those of one class for rates, otherwise all.
     p_value : float
-        Largest probability of a result as bad as this if the constraint holds.
+        Largest probability of a result as bad as this if the constraint holds. For a number of alarms in the next rows: if the
+        new rows are like the held-out ones, over both samples.
     level : float
         Level of the test.
     """
@@ -187,10 +189,21 @@ def check_counts(promise: Promise, tp: int, fp: int, fn: int, tn: int, level: fl
     measure = get_measure(promise.measure, promise.measure_params)
     assert isinstance(measure, OperatingPoint)
     counts = (float(tp), float(fp), float(fn), float(tn))
-    p_value = float(measure.p_value_if_met(*counts))
+    if isinstance(measure, RecallAtAlarms) and measure.rows is not None:
+        p_value = _p_value_of_alarms(measure, promise, tp + fp, tp + fp + fn + tn)
+    else:
+        p_value = float(measure.p_value_if_met(*counts))
     value, rows = float(measure.limited(*counts)), int(measure.trials(*counts)[1])
     broken = rows > 0 and p_value <= 1.0 - level
     return PromiseCheck(broken, promise.constraint, promise.bound, value, rows, p_value, level)
+
+
+def _p_value_of_alarms(measure: RecallAtAlarms, promise: Promise, flagged: int, rows: int) -> float:
+    """Return the chance of so many alarms in rows that are like the held-out ones (eq. next-alarms)."""
+    allowed = allowed_errors(measure, promise.rows, promise.level)
+    if allowed < 0:  # nothing is flagged, whatever the rows
+        return 1.0
+    return float(betabinom.sf(flagged - 1, rows, allowed + 1.0, max(promise.rows - allowed, 1)))
 
 
 def allowed_errors(measure: OperatingPoint, rows: int, level: float) -> int:
@@ -331,8 +344,11 @@ def _needs(measure: OperatingPoint, first: list[float] | None, rows: int, risk: 
         return f"The {rows:,} held-out rows have nothing to test; give more rows, or change the limit."
     successes, trials, limit = measure.trials(*first)
     value = float(measure.limited(*first))
+    if isinstance(measure, RecallAtPrecision) and successes == 0.0:
+        none = f"None of {trials:,.0f} held-out rows above the first threshold is positive."
+        return f"{none} Lower the floor, or improve the model."
     if isinstance(measure, RecallAtPrecision):
-        reached = float(beta.ppf(risk, successes, trials - successes + 1.0)) if successes else 0.0
+        reached = float(beta.ppf(risk, successes, trials - successes + 1.0))
         words = (
             f"{successes:,.0f} of {trials:,.0f} held-out rows above the first threshold are positive, which proves "
             f"{reached:.3g}."

@@ -344,7 +344,8 @@ class Blend(ClassifierMixin, BaseEstimator):
         ndarray of m labels
             The classes.
         """
-        return np.asarray(self.classes_[(self.decision_function(X) > 0.0).astype(int)])
+        scores = self.decision_function(X)
+        return np.asarray(self.classes_[(scores > 0.0).astype(int)])
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:

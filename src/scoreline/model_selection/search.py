@@ -109,7 +109,8 @@ class MeasureClassifierCV(MeasureClassifier):
         two or three, such as [0.5, 0.9, 1.0], if you do not know how sparse the model should be.
     cv : int, splitter or iterable, default=5
         Folds, as scikit-learn's `check_cv` understands them. A number means stratified folds of the rows of positive weight.
-        Use a splitter such as GroupKFold if rows belong together, and 10 if positives are few.
+        Use a splitter such as GroupKFold if rows belong together, and 10 if positives are few. With features="auto" a number
+        of folds is repeated three times with other folds, if the rarer class has fewer than 250 rows.
     selection : {"best", "paired", "one_standard_error"}, default="best"
         "best" takes the alpha with the best mean. "one_standard_error" takes the largest alpha whose mean is within a
         standard error of it: choose it if you prefer the simpler model. "paired" takes the largest alpha that the folds do not
@@ -273,7 +274,8 @@ class MeasureClassifierCV(MeasureClassifier):
             operator = on_device(operator, parameters.device)
             operator.require("rows", "cross-validation: products restricted to rows")
             rows = self._rows(operator, y, sample_weight, base_scores, (parameters.measure, cost_fp, cost_fn))
-            splits = make_splits(self.cv, rows.sign, groups, rows.copies, rows.classes)
+            several = isinstance(self.features, str) and self.features == AUTO
+            splits = make_splits(self.cv, rows.sign, groups, rows.copies, rows.classes, repeat_if_few=several)
             if self.selection != "best" and len(splits) < 2:
                 raise ValueError(f"selection={self.selection!r} needs two folds or more, got one; use selection='best'")
             # The map of columns is that of all rows: it knows no labels.
@@ -372,7 +374,7 @@ class MeasureClassifierCV(MeasureClassifier):
     merge = partial_fit
 
     @property
-    def alpha(self) -> float:  # type: ignore[override]  # a parameter elsewhere
+    def alpha(self) -> float:  # type: ignore[override]  # a parameter of the base class
         """The alpha of the final model."""
         return float(self.alpha_)
 
@@ -383,6 +385,14 @@ class MeasureClassifierCV(MeasureClassifier):
 
     def save(self, path: Any, encoding: Any = None) -> None:
         """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
+        final = self._as_trained()
+        final.__dict__.update({k: v for k, v in vars(self).items() if _is_fitted(k)})
+        for name in ("alpha_", "l1_ratio_", "features_", "cv_results_", "cv_passes_"):
+            final.__dict__.pop(name, None)
+        final.save(path, encoding)
+
+    def _as_trained(self) -> MeasureClassifier:
+        """Return a classifier with what the folds chose, not fitted."""
         final = self._classifier(self.alpha_)
         final.set_params(probability=self.probability, risk=self.risk_, solver=self.solver_)
         final.set_params(features=self._features_for(self.features_))
@@ -390,10 +400,7 @@ class MeasureClassifierCV(MeasureClassifier):
             final.set_params(penalty_params=self._penalty_params(getattr(self, "l1_ratio_", None)))
         if self.folds_chose_cost:
             final.set_params(solver_params={**(self.solver_params or {}), "cost": self.cost_})
-        final.__dict__.update({k: v for k, v in vars(self).items() if _is_fitted(k)})
-        for name in ("alpha_", "l1_ratio_", "features_", "cv_results_", "cv_passes_"):
-            final.__dict__.pop(name, None)
-        final.save(path, encoding)
+        return final
 
     def _keep_interim(self, X: Any, final: MeasureClassifier, search: "Search") -> None:
         """Set the final model if Ctrl-C has come when it was there, or else the best one of the folds."""
@@ -566,9 +573,8 @@ class Search:
             if spare is not None and best.degenerate[self.chosen_alpha(best)]:
                 queue.append((spare, None))
                 spare = None
-        if len(undefined_folds(candidates)) == len(self.splits):
+        if best is None or len(undefined_folds(candidates)) == len(self.splits):
             raise ValueError(f"{measure.name} is not defined on the held-out rows of any fold; use fewer folds")
-        assert best is not None
         return candidates, best
 
     def penalty_at(self, l1_ratio: float | None) -> Penalty:

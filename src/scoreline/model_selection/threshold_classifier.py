@@ -78,7 +78,8 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Folds of the cross-fitting. A float is the share of rows in a single held-out set: choose it if fits are slow. "prefit"
         keeps an estimator that is already fitted, and needs rows that it was not trained on.
         With `guarantee`, a random half of the rows is held out to prove it, or the share `cv` if it is a float; for a rate of
-        one class, of that class only. Folds of the other rows fix the thresholds to be tested.
+        one class, of that class only. Folds of the other rows fix the thresholds to be tested. A splitter or an iterable must
+        then have one split, whose held-out rows are a random sample.
     refit : bool, default=True
         Train the final model on all rows. False needs a single split, and keeps its model, which saves a fit. It has no effect
         with "prefit". With `guarantee`, the model of the single split is kept, because the promise is about that model.
@@ -86,6 +87,8 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Number of folds that are trained at the same time.
     random_state : int, RandomState or None, default=None
         Random seed of the held-out rows of a float `cv`.
+    store_cv_results : bool, default=False
+        Whether to keep the value of every threshold in `cv_results_`.
 
     Attributes
     ----------
@@ -100,6 +103,9 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     promise_ : Promise or None
         With `guarantee` in measure_params: what is promised. Where it does not hold, a warning says why, and `predict` returns
         classes_[0] for every row (for a floor of recall classes_[1], which keeps it).
+    cv_results_ : dict of ndarray
+        With `store_cv_results`: "thresholds", the cross-fitted scores in rising order, and "scores", the measure of the rows
+        that the threshold was chosen on, at each of them; for a ranking measure the balanced accuracy.
     response_method_ : str
         The response that is compared with the threshold.
     n_features_in_ : int
@@ -130,6 +136,7 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         refit: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
+        store_cv_results: bool = False,
     ):
         self.estimator = estimator
         self.measure = measure
@@ -140,6 +147,7 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.refit = refit
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.store_cv_results = store_cv_results
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> "ThresholdClassifier":
         """Train the estimator and choose its threshold.
@@ -203,6 +211,9 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.best_threshold_ = threshold
         self.best_score_ = float("nan") if of_one_class else _value(measure, scored, threshold)
         self.promise_ = promise
+        self.__dict__.pop("cv_results_", None)
+        if self.store_cv_results:
+            self.cv_results_ = _values_at_thresholds(measure, scored)
         if promise is not None and not promise.holds:
             warn_user(str(promise))
         for name in ("n_features_in_", "feature_names_in_"):
@@ -348,12 +359,29 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return [(np.flatnonzero(~held), np.flatnonzero(held))]
         splits = splits_of(self.cv, X, y, routed.splitter.split, self.random_state)
         if has_guarantee(measure):
-            return splits[:1]
+            self._check_split_of_promise(measure, splits)
+            return splits
         if not self.refit and len(splits) > 1:
             raise ValueError(
                 f"refit=False needs a single split, cv={self.cv!r} has {len(splits)}; pass a share, cv=0.2."
             )
         return splits
+
+    def _check_split_of_promise(self, measure: Measure, splits: list[tuple[AnyArray, AnyArray]]) -> None:
+        """Raise unless a splitter gives one split, whose held-out rows may be a random sample."""
+        from sklearn.model_selection import StratifiedShuffleSplit
+
+        other = "Pass the share of the held-out rows, cv=0.5."
+        if len(splits) > 1:
+            raise ValueError(
+                f"a guarantee is about one model and needs a single split, cv={self.cv!r} has {len(splits)}. {other}"
+            )
+        assert isinstance(measure, OperatingPoint)
+        if isinstance(self.cv, StratifiedShuffleSplit) and measure.proved_on not in ("positives", "negatives"):
+            raise ValueError(
+                f"cv={self.cv!r} holds out rows that are stratified by class, which are no random sample of the rows that "
+                f"{measure.constraint()} is about. {other}"
+            )
 
     def _cross_fitted(
         self, X: Any, y: AnyArray, routed: Bunch, splits: list[tuple[AnyArray, AnyArray]], method: str, model: Any
@@ -398,6 +426,18 @@ class _Scored(NamedTuple):
 def _value(measure: Measure, rows: ScoredRows, threshold: float) -> float:
     decision = rows.scores if measure.uses_order else np.where(rows.scores > threshold, 1.0, -1.0)
     return measure.value(rows.sign, decision, rows.weight)
+
+
+def _values_at_thresholds(measure: Measure, rows: ScoredRows) -> dict[str, FloatArray]:
+    """Return the different scores in rising order, and the measure of the rows above each."""
+    counted = measure if isinstance(measure, CountsBasedMeasure) else get_measure("balanced_accuracy")
+    assert isinstance(counted, CountsBasedMeasure)
+    thresholds, place = np.unique(rows.scores, return_inverse=True)
+    weight = np.ones(len(place)) if rows.weight is None else rows.weight
+    sides = (rows.sign > 0, rows.sign < 0)
+    fn, tn = (np.cumsum(np.bincount(place, np.where(side, weight, 0.0))).astype(np.float64) for side in sides)
+    tp, fp = fn[-1] - fn, tn[-1] - tn
+    return {"thresholds": thresholds, "scores": np.asarray(counted.from_counts(tp, fp, fn, tn), dtype=np.float64)}
 
 
 def _joined(folds: list[_Scored], truth: AnyArray, weight: FloatArray | None) -> ScoredRows:

@@ -531,7 +531,7 @@ def _silence() -> Iterator[None]:
 
 
 def _seconds_per_split(trial: Trial, contenders: list[Contender], X: Any, truth: AnyArray, test_share: float) -> float:
-    """Return about how many seconds a split will take, from fits with one alpha on two samples of the rows.
+    """Return an estimate of the seconds per split, from fits with one alpha on two samples of the rows.
 
     The time of a fit on all training rows is read off the line through the times on the samples. The faster of two fits
     counts, because the first one may include the compilation of kernels.

@@ -179,7 +179,7 @@ class Operator(ABC):
         return self.row_blocks()
 
     def row_arrays(self, start: int, stop: int) -> RowArrays:
-        """Return the arrays that hold rows start..stop: the matrix itself where it lies row by row, a block elsewhere."""
+        """Return the arrays that hold rows start..stop: the matrix itself if it is stored by rows, otherwise a block."""
         self.require("row_blocks", "reading row by row")
         self._count((stop - start) / self.shape[0])
         return self._row_arrays(start, stop)

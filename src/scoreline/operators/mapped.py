@@ -3,6 +3,7 @@
 import mmap
 import os
 import weakref
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from scoreline.operators.base import Operator
 from scoreline.operators.block_sums import CsrRows, read_only
+from scoreline.operators.codes import CodesOperator, Group
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.sequences import Sequences
 from scoreline.operators.sparse import CompressedOperator
@@ -194,6 +196,33 @@ class MappedDense(FewRows, DenseOperator):
 
     def __reduce__(self) -> Any:  # other processes open the files themselves
         return type(self), (self.folder, *self.span), {"largest": self.largest}
+
+
+class MappedCodes(CodesOperator):
+    """The codes of a folder, or of some consecutive rows of it: a byte per value, one line per column."""
+
+    def __init__(self, folder: Path, groups: Sequence[Group], start: int = 0, stop: int | None = None):
+        self._files = OpenFiles([folder / "codes.npy"])
+        codes, self._passes = advised_array(folder / "codes.npy"), 0.0
+        lines = None if start == 0 and stop is None else np.arange(start, stop or codes.shape[1], dtype=np.uint64)
+        for column, (line, group) in enumerate(zip(codes, groups, strict=False)):
+            if int(line.max(initial=0)) >= len(group.basis):  # kernels follow codes without checking them
+                raise ValueError(f"column {column} has the code {int(line.max())}, and {len(group.basis)} bins")
+        super().__init__(codes, groups, lines)
+
+    @property
+    def n_passes(self) -> float:
+        """Passes over X so far. All that reads rows counts them first, so this is where the file is looked at."""
+        return self._passes
+
+    @n_passes.setter
+    def n_passes(self, passes: float) -> None:
+        self._files.check()
+        self._passes = passes
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of the object: its codes lie on a disk."""
+        return object.__sizeof__(self)
 
 
 class MappedCsr(FewRows, CompressedOperator):

@@ -47,9 +47,11 @@ class BoundedPenalty:
         """Check the bounds, and return the penalty for p features within them."""
         prepared = cls(penalty.terms(p, names), *checked_bounds(bounds, p, names))
         if len(prepared.free):
-            j = prepared.free[0]
+            j = int(prepared.free[0])
+            ends = np.isfinite([prepared.lower[j], prepared.upper[j]])
+            limits = "no bounds" if not ends.any() else f"no {'upper' if ends[0] else 'lower'} bound"
             raise ValueError(
-                f"column {j if names is None else str(names[j])!r} has weight 0 and no bounds: nothing limits its coefficient, "
+                f"column {j if names is None else str(names[j])!r} has weight 0 and {limits}: nothing limits its coefficient, "
                 "so no certificate exists. Give it bounds=(lower, upper), both finite, or a small weight, such as 1e-3"
             )
         return prepared
@@ -165,13 +167,14 @@ class BoundedPenalty:
 
     def reach(self, level: float, alpha: float) -> FloatArray:
         """Return limits of |w_j| for all w with Omega(w) <= level (eq. penalty-reach); infinite where nothing limits it."""
-        found = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        more = 1.0 + 8.0 * EPS
-        with np.errstate(divide="ignore", over="ignore"):
-            found = np.minimum(found, more * np.sqrt(2.0 * level / (alpha * self.quadratic)))
-            found = np.minimum(found, more * level / (alpha * self.absolute))
-            if self.groups is not None and self.norms is not None:
-                found = np.minimum(found, more * level / (alpha * self.norms[self.groups]))
+        found, more = np.maximum(np.abs(self.lower), np.abs(self.upper)), 1.0 + 8.0 * EPS
+        norms = None if self.groups is None or self.norms is None else self.norms[self.groups]
+        for cost, squared in ((self.quadratic, True), (self.absolute, False), (norms, False)):
+            if cost is not None:
+                some = cost > 0.0  # 0 / 0, of a level of 0, is no limit
+                with np.errstate(divide="ignore", over="ignore"):
+                    limit = level / (alpha * cost[some])
+                    found[some] = np.minimum(found[some], more * (np.sqrt(2.0 * limit) if squared else limit))
         return found
 
     def largest_alpha(self, slope: FloatArray) -> float:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreline.features.shapes import ShapeFunction, spread
 from scoreline.io.files import atomic_file
-from scoreline.measures import CountsBasedMeasure, OperatingPoint, get_measure
+from scoreline.measures import CountsBasedMeasure, OperatingPoint, check_counts, get_measure
 from scoreline.report import html_parts as parts
 from scoreline.report import wording
 from scoreline.report.axes import Display
@@ -71,6 +72,8 @@ class PageContent:
         Caption of the table; by default it names the evaluated rows.
     second_verdict : str
         A sentence below the verdict that compares another kind of model. May be empty.
+    shapes : list of ShapeFunction or None
+        Functions of an additive model with their errors; by default those of `shape_functions()`, without.
     """
 
     title: str
@@ -89,6 +92,7 @@ class PageContent:
     created: str = ""
     table_caption: str = ""
     second_verdict: str = ""
+    shapes: list[ShapeFunction] | None = None
 
     def __post_init__(self) -> None:
         if self.verdict_kind not in KINDS:
@@ -208,6 +212,10 @@ def _threshold_section(content: PageContent) -> str:
     if isinstance(measure, OperatingPoint):
         met = measure.is_met(tp, fp, fn, tn)
         shares.insert(0, ("target", f"{measure.constraint()}: {'met' if met else 'missed'} on these rows"))
+    promise = getattr(clf, "promise_", None)
+    if promise is not None:
+        test = check_counts(promise, *(int(each) for each in (tp, fp, fn, tn)))
+        shares += [("promise", str(promise)), ("promise tested on these rows", str(test))]
     text = "The intercept includes the threshold, so the chosen threshold is 0. The curve shows the result of other thresholds."
     if not isinstance(measure, CountsBasedMeasure):
         truth = np.asarray(content.y_true, dtype=bool)
@@ -266,12 +274,18 @@ def _weight_section(content: PageContent) -> str:
 
 def _shape_section(content: PageContent) -> str:
     """Return the functions of the most important columns and pairs, and a table of all."""
-    shapes = content.classifier.shape_functions()
+    shapes = content.classifier.shape_functions() if content.shapes is None else content.shapes
+    shapes = sorted(shapes, key=lambda shape: -spread(shape.scores, shape.counts))
     drawn = [
         _figure(f"shape-{k}", clean(shape.name), ShapeDisplay(shape)) for k, shape in enumerate(shapes[:MOST_SHAPES])
     ]
-    rows = [{"function": clean(shape.name), "standard deviation": number(shape.importance)} for shape in shapes]
+    rows = [
+        {"function": clean(shape.name), "standard deviation": number(spread(shape.scores, shape.counts))}
+        for shape in shapes
+    ]
     text = "The score is a sum of these functions. Each has the mean 0 over the training rows. Bars show where the rows are."
+    if any(shape.errors is not None for shape in shapes):
+        text += " Bands are two standard errors: how far a function moves where groups of rows are left out."
     table = parts.table(rows, "All functions, by their standard deviation over the training rows")
     return parts.section(
         "weights", "Shapes of the functions", parts.paragraph(text), parts.side_by_side(*drawn), f"<div>{table}</div>"

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,11 +11,14 @@ from scipy.stats import binomtest, norm
 
 from scoreline.measures import CountsBasedMeasure, Measure, TunedThreshold, best_threshold, get_measure
 from scoreline.measures.base import ratio
+from scoreline.measures.intervals import RATES, interval_band
 from scoreline.report.axes import HEIGHT, Display, LegendEntries, label, note, thin, tidy
 from scoreline.report.palette import ABOVE, BELOW, DASHES, INK, MODELS, MUTED
 from scoreline.report.wording import clean, count, joined, number, percent, rate, shorten
 from scoreline.runtime.types import AnyArray, FloatArray
 
+BAND_POINTS = 60  # per band, at most: its ends need many draws, and change slowly
+BAND_ALPHA = 0.16
 DRAWN_POINTS = 800  # per curve, at most: more cannot be seen and would make a page larger
 MIN_HISTOGRAM_ROWS = 10  # the rows of a smaller class are drawn one by one
 
@@ -83,6 +86,7 @@ class CurveDisplay(ScoreDisplay):
     area_name: ClassVar[str]
     area_label: ClassVar[str]
     axes_labels: ClassVar[tuple[str, str]]
+    banded: ClassVar[str]  # the rate on the vertical axis, whose interval is drawn
     has_steps: ClassVar[bool] = False
 
     def __init__(self, y_true: Any, scores: Any, *, name: str | None = None, pos_label: Any = None):
@@ -95,12 +99,17 @@ class CurveDisplay(ScoreDisplay):
         self.curves: dict[str, tuple[FloatArray, FloatArray]] = {}
         self.areas: dict[str, float] = {}
         self.points: dict[str, tuple[float, float]] = {}
+        self.bands: dict[str, tuple[FloatArray, FloatArray, FloatArray]] = {}
         for key, given in scores.items() if named else [(name or "model", scores)]:
             z = check_scores(given, len(truth), f"scores[{key!r}]" if named else "scores")
             at = levels_of(truth, z)
             x, y = self._rates(at.tp, at.fp)
             x, y = np.append(0.0, x), np.append(y[0] if self.has_steps else 0.0, y)
             self.curves[str(key)] = x, y
+            keep = thin(DRAWN_POINTS, x[1:], y[1:])  # without the first point, where no row is called positive
+            tp, fp = at.tp[keep], at.fp[keep]
+            ends = interval_band(RATES[self.banded], tp, fp, self.positives - tp, self.negatives - fp)
+            self.bands[str(key)] = x[1:][keep], *ends
             area = np.diff(x) @ y[1:] if self.has_steps else np.trapezoid(y, x)
             has_area = self.is_defined or (self.has_steps and self.positives)
             self.areas[str(key)] = float(area) if has_area else float("nan")
@@ -122,7 +131,7 @@ class CurveDisplay(ScoreDisplay):
     @property
     def height(self) -> float:
         """Height of a new figure, in inches."""
-        return HEIGHT + 0.18 * (len(self.curves) - 1)
+        return HEIGHT + 0.18 * len(self.curves)
 
     @property
     def is_defined(self) -> bool:
@@ -152,6 +161,9 @@ class CurveDisplay(ScoreDisplay):
             (line,) = ax.plot(x[keep], y[keep], **style, **({"dashes": dashes} if dashes else {}))
             entries.insert(0, (line, f"{shorten(name, 26)}, {self.area_label} {rate(self.areas[name])}"))
             ax.plot(*self.points[name], "o", markersize=6.0, color=colour, markeredgecolor="white", clip_on=False)
+        look = {"color": MODELS[0], "alpha": BAND_ALPHA, "linewidth": 0.0}
+        band = ax.fill_between(*next(iter(self.bands.values())), step="pre" if self.has_steps else None, **look)
+        entries.insert(len(self.curves), (band, "95 % interval at each threshold"))
         handle = ax.plot([], [], "o", markersize=6.0, color=INK, markeredgecolor="white")[0]
         entries.append((handle, "the threshold: decision > 0"))
         # If positives are rare and hard to find, all precisions are close to 0, so the axis is stretched.
@@ -184,6 +196,9 @@ class RocDisplay(CurveDisplay):
         For each model the area under its curve.
     points : dict of str to (float, float)
         For each model the rates of its predictions, decision > 0.
+    bands : dict of str to (ndarray, ndarray, ndarray)
+        For each model some false positive rates, and the ends of the exact 95 % interval of the true positive rate at their
+        thresholds.
     positives, negatives : int
         Rows of either class.
     """
@@ -192,6 +207,7 @@ class RocDisplay(CurveDisplay):
     area_name = "Area under the ROC curve"
     area_label = "area"
     axes_labels = ("false positive rate", "true positive rate")
+    banded = "recall"
 
     def _rates(self, tp: Any, fp: Any) -> tuple[Any, Any]:
         return ratio(fp, self.negatives), ratio(tp, self.positives)
@@ -219,6 +235,8 @@ class PrecisionRecallDisplay(CurveDisplay):
         For each model its average precision.
     points : dict of str to (float, float)
         For each model recall and precision of its predictions, decision > 0.
+    bands : dict of str to (ndarray, ndarray, ndarray)
+        For each model some values of recall, and the ends of the exact 95 % interval of precision at their thresholds.
     positives, negatives : int
         Rows of either class.
     """
@@ -227,6 +245,7 @@ class PrecisionRecallDisplay(CurveDisplay):
     area_name = "Average precision"
     area_label = "AP"
     axes_labels = ("recall", "precision")
+    banded = "precision"
     has_steps = True
 
     def _rates(self, tp: Any, fp: Any) -> tuple[Any, Any]:
@@ -277,6 +296,8 @@ class ThresholdDisplay(ScoreDisplay):
         The name in `values` that `best` belongs to.
     window : tuple of float
         The thresholds worth showing.
+    band : tuple of ndarray
+        Some of these thresholds, and the ends of the 95 % interval of `main` at each.
     """
 
     def __init__(
@@ -286,13 +307,12 @@ class ThresholdDisplay(ScoreDisplay):
         truth = check_truth(y_true, pos_label)
         z = check_scores(scores, len(truth))
         counted = get_measure(measure, measure_params)
-        functions: dict[str, Callable[..., Any]] = {}
+        shown: dict[str, CountsBasedMeasure] = {}
         if not isinstance(counted, CountsBasedMeasure):
             counted = get_measure("f1")
-            functions["precision"] = lambda tp, fp, fn, tn: ratio(tp, tp + fp)
-            functions["recall"] = lambda tp, fp, fn, tn: ratio(tp, tp + fn)
-        # The measure is count-based here, and its curve, the last one, lies on top.
-        functions[counted.name] = counted.from_counts  # type: ignore[attr-defined]
+            shown = {name: RATES[name] for name in ("precision", "recall")}
+        assert isinstance(counted, CountsBasedMeasure)
+        shown[counted.name] = counted  # its curve, the last one, lies on top
         self.main = counted.name
         at = levels_of(truth, z)
         # A row is positive if its score is above the threshold, so each level has the rows above the next higher score.
@@ -305,13 +325,18 @@ class ThresholdDisplay(ScoreDisplay):
         )
         counts = tp, fp, at.positives - tp, at.negatives - fp
         self.counts_at_threshold = tuple(float(c[-1]) for c in counts)
-        values = {name: np.asarray(function(*counts), dtype=float) for name, function in functions.items()}
+        values = {name: np.asarray(each.from_counts(*counts), dtype=float) for name, each in shown.items()}
         self.values = {name: value[:-1] for name, value in values.items()}
         self.at_threshold = {name: float(value[-1]) for name, value in values.items()}
         self.best: TunedThreshold | None = None
         with suppress(ValueError):  # NaN at every threshold
             self.best = best_threshold(truth, z, counted)
         self.window = score_window(truth, z, (0.0,) if self.best is None else (0.0, self.best.threshold))
+        inside = np.flatnonzero((self.thresholds > self.window[0]) & (self.thresholds < self.window[1]))
+        picked = inside[thin(BAND_POINTS, self.thresholds[inside], tp[inside], fp[inside])] if len(inside) else inside
+        at_picked = (counts[0][picked], counts[1][picked], counts[2][picked], counts[3][picked])
+        ends = interval_band(counted, *at_picked) if len(picked) else (np.empty(0), np.empty(0))
+        self.band = (self.thresholds[picked], *ends)
 
     def describe(self) -> str:
         """Return a caption with the main numbers."""
@@ -343,6 +368,13 @@ class ThresholdDisplay(ScoreDisplay):
             (line,) = ax.plot(x, y, drawstyle="steps-post", color=colour, **style)
             entries.append((line, clean(name)))
             heights += y.tolist()
+        at, bottom, top = self.band
+        finite = np.isfinite(bottom) & np.isfinite(top)
+        if finite.any():
+            look = {"color": MODELS[0], "alpha": BAND_ALPHA, "linewidth": 0.0}
+            band = ax.fill_between(at[finite], bottom[finite], top[finite], **look)
+            entries.append((band, "95 % interval at each threshold"))
+            heights += [*bottom[finite].tolist(), *top[finite].tolist()]
         value, is_inside = self.at_threshold[self.main], low <= 0.0 <= high
         if is_inside:
             ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0))

@@ -10,13 +10,15 @@ from scoreline.report.palette import ABOVE, GRID, INK
 from scoreline.report.wording import number, shorten
 
 MOST_TICKS = 6
+BAND_ERRORS = 2.0  # standard errors of the jackknife on either side
 
 
 class ShapeDisplay(Display):
     """What a column, or a pair of columns, adds to the score of an additive model.
 
-    Made by `from_estimator`; `plot` draws it. A column is drawn as a step function over its bins, in their order, with the
-    share of the training rows in each bin as bars; a pair as a heat map of its cells.
+    Made by `from_estimator`; `plot` draws it. A column is drawn as a step function over its bins, in their order. Bars show
+    the share of the training rows in each bin, and a band is two standard errors wide on either side, if these are known. A
+    pair is drawn as a heat map of its cells.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ class ShapeDisplay(Display):
         self.shape = shape
 
     @classmethod
-    def from_estimator(cls, clf: Any, column: int = 0) -> "ShapeDisplay":
+    def from_estimator(cls, clf: Any, column: int = 0, X: Any = None, y: Any = None) -> "ShapeDisplay":
         """Return the display of a fitted classifier with features="additive" or "pairs".
 
         Parameters
@@ -37,8 +39,10 @@ class ShapeDisplay(Display):
             The classifier.
         column : int
             Place in the list of `shape_functions()`: 0 is the most important function.
+        X, y : training rows and their labels, optional
+            With them the display has a band of two standard errors, by the jackknife of `shape_functions`.
         """
-        return cls(clf.shape_functions()[column])
+        return cls(clf.shape_functions(X, y, bands=X is not None)[column])
 
     def describe(self) -> str:
         """Return a caption with the main numbers."""
@@ -64,13 +68,19 @@ class ShapeDisplay(Display):
         ax.set_zorder(rows.get_zorder() + 1)
         ax.patch.set_visible(False)
         line = ax.step(place, shape.scores[shown], where="mid", color=ABOVE, linewidth=1.8)[0]
+        band = []
+        if shape.errors is not None:
+            reach = BAND_ERRORS * shape.errors[shown]
+            low, high = shape.scores[shown] - reach, shape.scores[shown] + reach
+            drawn = ax.fill_between(place, low, high, step="mid", color=ABOVE, alpha=0.2, linewidth=0)
+            band = [(drawn, f"{BAND_ERRORS:.0f} standard errors")]
         ax.axhline(0.0, color=INK, linewidth=0.8)
         tidy(ax)
         ticks = np.unique(np.linspace(0, len(shown) - 1, min(MOST_TICKS, len(shown))).astype(int))
         words = [shorten(shape.labels[0][shown[k]], 16) for k in ticks]
         ax.set_xticks(ticks, words, rotation=20, ha="right", parse_math=False)
         label(ax, shorten(shape.name, 40), "added to the score")
-        return [(line, "added to the score"), (bars[0], "share of the rows")]
+        return [(line, "added to the score"), *band, (bars[0], "share of the rows")]
 
     def _draw_pair(self, ax: Any) -> LegendEntries:
         shape = self.shape

@@ -67,9 +67,9 @@ class ContingencyRisk(Risk):
     ) -> None:
         self.measure = get_measure(measure, measure_params)
         if self.measure.name not in self.measures or isinstance(self.measure, CountMeasure):
-            own = "a function of your own, " if isinstance(self.measure, CountMeasure) else ""
+            own = ", a function of your own" if isinstance(self.measure, CountMeasure) else ""
             raise ValueError(
-                f"risk 'contingency' has no way to find the worst labelling for {own}measure {self.measure.name!r}; it knows "
+                f"risk 'contingency' has no way to find the worst labelling for measure {self.measure.name!r}{own}; it knows "
                 f"{', '.join(self.measures)}. Use risk='auto' or risk='logistic' with the threshold for this measure."
             )
         self.ties = check_ties(ties)

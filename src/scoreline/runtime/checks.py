@@ -8,6 +8,8 @@ import numpy as np
 
 from scoreline.runtime.registry import unknown_name
 
+PERCENT = 100  # a rate above 1 and up to this is probably meant in percent
+
 
 def check_number(
     name: str, value: Any, *, above: float | None = None, least: float | None = None, integer: bool = False
@@ -27,7 +29,8 @@ def check_rate(name: str, value: Any) -> None:
     """Raise unless value is a number in (0, 1]."""
     check_number(name, value, above=0)
     if value > 1:
-        raise ValueError(f"{name}={value!r} must be a rate of at most 1")
+        hint = f" Did you mean {value / 100:g}?" if value <= PERCENT else ""
+        raise ValueError(f"{name} must be greater than 0 and at most 1, got {value!r}.{hint}")
 
 
 def check_level(level: Any, name: str = "level") -> None:

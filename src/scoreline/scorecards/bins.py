@@ -9,6 +9,7 @@ from scoreline.features.bins import ColumnBins
 from scoreline.runtime.types import FloatArray, IntArray
 
 DIGIT_COST = 0.05  # of the cost of one more bin, for each digit of an edge
+MEAN_ERROR = 1e-9  # of the distance from an edge to the mean above it, which may be the only value of its bin
 
 
 def segments(
@@ -84,26 +85,30 @@ def readable(low: float, high: float, near: float) -> float:
     return near
 
 
-def readable_cuts(cuts: FloatArray) -> FloatArray:
-    """Return for every cut point the most readable number that is nearer to it than half-way to its neighbours.
+def readable_cuts(cuts: FloatArray, centers: FloatArray) -> FloatArray:
+    """Return for every cut point the most readable number between the mean values of the bins below and above it.
 
-    An edge belongs to the bin below it, so that 24.5 becomes 24 between integers. The bins of the first fit
-    are fine, and half a bin holds few rows.
+    An edge belongs to the bin below it, so that 24.5 becomes 24 between integers. The bins of the first fit are fine, and the
+    part between an edge and a mean holds few rows. A bin of one value, which may hold many, stays whole.
+
+    Parameters
+    ----------
+    cuts : array of m numbers
+        The cut points, increasing.
+    centers : array of m + 1 numbers
+        The mean value of each bin.
     """
-    if len(cuts) == 0:
-        return cuts.copy()
-    middle = 0.5 * (cuts[:-1] + cuts[1:])
-    low = np.concatenate([[cuts[0] - (cuts[1] - cuts[0]) / 2 if len(cuts) > 1 else cuts[0] - 0.5], middle])
-    high = np.concatenate([middle, [cuts[-1] + (cuts[-1] - cuts[-2]) / 2 if len(cuts) > 1 else cuts[0] + 0.5]])
+    low, above = centers[:-1], centers[1:]
+    high = above - MEAN_ERROR * (above - cuts)
     found = np.array([readable(*each) for each in zip(low.tolist(), high.tolist(), cuts.tolist(), strict=True)])
-    return np.where((found >= low) & (found < high), found, cuts)
+    return np.where((found >= low) & (found < high), found, cuts) if len(cuts) else cuts.copy()
 
 
 def number_edges(
     bins: ColumnBins, values: FloatArray, counts: FloatArray, *, least: float, most: int, bin_cost: float
 ) -> FloatArray:
     """Return readable edges for a column of numbers; `values` and `counts` have an entry for each code, missing ones first."""
-    cuts = readable_cuts(bins.values)
+    cuts = readable_cuts(bins.values, bins.centers)
     costs = bin_cost * DIGIT_COST * np.array([digits(edge) for edge in cuts.tolist()])
     starts = segments(values[1:], counts[1:], least=least, most=most, bin_cost=bin_cost, edge_costs=costs)
     return np.unique(cuts[starts[1:] - 1])

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar, nnls
 
-from scoreline.features.additive import counting, with_bases
-from scoreline.features.basis import STEP_SCALE, column_basis
+from scoreline.features.basis import column_basis, rotated
 from scoreline.features.bins import ColumnBins
 from scoreline.features.columns import Columns, columns_of
 from scoreline.features.fitted import FittedFeatures, table_codes
@@ -19,7 +18,7 @@ from scoreline.fitting.sigmoid import fit_robust_sigmoid
 from scoreline.measures import best_threshold, get_measure
 from scoreline.measures.intervals import intervals_of
 from scoreline.monitoring.reference import score_bins
-from scoreline.operators.codes import CodesOperator, Group
+from scoreline.operators.codes import CODES, CodesOperator, Group
 from scoreline.risks.base import Hessian, Risk
 from scoreline.risks.registry import get_risk
 from scoreline.runtime.checks import check_number, column_index
@@ -29,9 +28,10 @@ from scoreline.scorecards.card import CardColumn, Scorecard, lines_of
 from scoreline.scorecards.rounding import rounded_points
 from scoreline.scorecards.selection import columns_on_path
 
-# Bins are merged as long as that loses less than this share of the variance of the scores, per bin. On five tables (see
-# benchmarks/scorecards.py) smaller shares made longer cards of the same AUC.
-BIN_COST = 1e-4
+# Bins are merged as long as that loses less than this share of the variance of the scores, per bin. See
+# benchmarks/results/scorecards.md: 1e-4 loses up to 0.001 of AUC, and 2e-5 makes longer cards of the same AUC.
+BIN_COST = 3e-5
+LEAST_VARIANCE_SHARE = 1e-10  # of the largest variance of a function of the same column, below which it is rounding
 LEAST_COLUMN_SHARE = 1e-6  # of the variance of the scores, below which a column is left out
 KINK_WIDTH = 0.5  # of the ramp that the curvature of a risk with kinks is taken from
 LEAST_SQUARES_WEIGHT = 1e6  # of the equations for the coefficients of points, relative to their size
@@ -67,11 +67,12 @@ class CardOptions(NamedTuple):
 
 
 class CardRows(NamedTuple):
-    """The rows that a card is made of: X, which of them are positive, and what they count."""
+    """The rows that a card is made of: X, which of them are positive, what they count, and what errors on them cost."""
 
     X: Any
     positive: AnyArray
     weight: FloatArray | None
+    costs: FloatArray | None = None
 
     @property
     def counts(self) -> FloatArray:
@@ -82,6 +83,11 @@ class CardRows(NamedTuple):
     def sign(self) -> IntArray:
         """Labels +1 and -1."""
         return np.where(self.positive, 1, -1)
+
+    @property
+    def measured(self) -> FloatArray | None:
+        """The weight of each row in the measure: its sample weight times its cost."""
+        return self.weight if self.costs is None else self.counts * self.costs
 
 
 def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], options: CardOptions) -> Scorecard:
@@ -118,9 +124,9 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
         )
         for step in path:
             step["columns"] = [names[used[place]] for place in step["columns"]]
-            step["measure"] = float(measure.value(rows.positive, step.pop("scores"), rows.weight))
+            step["measure"] = float(measure.value(rows.positive, step.pop("scores"), rows.measured))
         used, operator = _some_columns(used, operator, sorted(places))
-    refit.fit(operator, labels, weight)
+    refit.fit(operator, labels, weight, cost_fp=rows.costs, cost_fn=rows.costs)
     card = _Rounding(refit, operator, rows, weight, options)
     points, base_points = card.points()
     total, cutoff = card.cutoff(points, base_points, measure_of_threshold(measure, clf.class_weight), clf.class_weight)
@@ -142,7 +148,7 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
     decided = sign * total - (sign * cutoff - 0.5)
 
     def value(scores: Any) -> float:
-        return float(measure.value(rows.positive, scores, rows.weight))
+        return float(measure.value(rows.positive, scores, rows.measured))
 
     loss = {
         "measure": {
@@ -155,7 +161,7 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
         "naive": card.objective(card.naive()),
     }  # fmt: skip
     edges, in_bins = score_bins(total.astype(np.float64))
-    interval = intervals_of([measure], rows.positive, decided, sample_weight=rows.weight)[0]
+    interval = intervals_of([measure], rows.positive, decided, sample_weight=rows.measured)[0]
     reference = {
         "edges": edges.tolist(), "counts": in_bins.tolist(), "measure": [interval.value, interval.low, interval.high],
         "evaluated_on": "the training rows",
@@ -195,67 +201,82 @@ def _card_features(
         raise ValueError("the classifier gives all rows the same score: a scorecard would have no columns")
     total = float(rows.counts.sum())
     limits = {"least": options.min_share * total, "most": options.max_bins, "bin_cost": BIN_COST * variance * total}
-    bins, groups = [], {}
-    for place, j in enumerate(used):
-        column, weight = features.columns[j], np.bincount(codes[j], rows.counts, features.columns[j].size)
+    cuts, lines, read = {}, {}, list(features.columns)
+    for j in used:
+        column = features.columns[j]
+        weight: FloatArray = np.bincount(codes[j], rows.counts, column.size).astype(np.float64)
         if column.kind == "category":
-            groups[place] = category_lines(tables[j], weight, **limits)  # type: ignore[arg-type]
-            bins.append(column)
+            lines[j] = category_lines(tables[j], weight, **limits)  # type: ignore[arg-type]
             continue
-        edges = given[j] if j in given else number_edges(column, tables[j], weight, **limits)  # type: ignore[arg-type]
-        bins.append(ColumnBins(column.name, "number", edges, np.zeros(len(edges) + 1), None))
-    own_codes = np.array(codes[used])
-    exact = set(groups)
-    all_bins = list(features.columns)
+        cuts[j] = given[j] if j in given else number_edges(column, tables[j], weight, **limits)  # type: ignore[arg-type]
+        read[j] = _with_edges(column, cuts[j])
+    own_codes = table_codes(table, read)[used]
+    bins, groups, counts = [], [], []
     for place, j in enumerate(used):
-        all_bins[j] = bins[place]
-    read = table_codes(table, all_bins)[used]
-    own_codes = np.where(np.isin(np.arange(len(used)), list(exact))[:, None], own_codes, read)
-    signs, fine = [features.signs[j] for j in used], [len(features.columns[j].values) for j in used]
-    return used, _grouped(bins, fine, np.ascontiguousarray(own_codes), rows.counts, signs, groups)
+        column = read[j]
+        weight = np.bincount(own_codes[place], rows.counts, column.size).astype(np.float64)
+        if column.kind == "category":
+            basis = _category_functions(column, weight, lines[j])
+        else:
+            values = features.columns[j].centers[np.maximum(codes[j], 1) - 1]
+            column = column._replace(centers=_centers(column, own_codes[place], values, rows.counts))
+            code_of = np.concatenate([[0], 1 + np.searchsorted(cuts[j], np.append(column.values, np.inf))])
+            basis = _number_functions(column, weight, code_of, bool(features.signs[j]))
+            own_codes[place] = code_of[own_codes[place]]
+            column = ColumnBins(column.name, "number", cuts[j], np.zeros(len(cuts[j]) + 1), None)
+            weight = np.bincount(code_of, weight).astype(np.float64)
+        bins.append(column)
+        groups.append(Group.of_column(place, basis))
+        counts.append(weight)
+    card = FittedFeatures("additive", bins, groups, np.concatenate(counts), [features.signs[j] for j in used])
+    return used, card.of_codes(own_codes)
 
 
-def _grouped(
-    bins: list[ColumnBins],
-    fine: list[int],
-    codes: AnyArray,
-    weight: FloatArray,
-    signs: list[int],
-    groups: dict[int, list[list[int]]],
-) -> CodesOperator:
-    """Return the features of the bins of a card: steps that are not rotated, and one function per group of categories.
-
-    `fine` is the number of steps that each column had in the model.
-    """
-    plain = with_bases(bins, counting(codes, bins).rmatvec(weight), [1] * len(bins))
-    counts, found = plain.cell_counts(), []
-    columns = []
-    for place, column in enumerate(bins):
-        if column.kind == "number":
-            ordinal = column._replace(centers=np.arange(len(column.values) + 1.0))
-            columns.append(ordinal)
-            basis = column_basis(ordinal, counts[place], monotone=True)
-            basis[:, : len(column.values)] *= _step_factor(fine[place], len(column.values))
-            found.append(Group.of_column(place, basis))
-            continue
-        columns.append(column)
-        members = np.zeros((column.size, len(groups[place])))
-        for k, group in enumerate(groups[place]):
-            members[group, k] = 1.0
-        if counts[place][0] > 0.0:
-            members = np.hstack([members, (np.arange(column.size) == 0)[:, None]])
-        centred = members - (counts[place] / max(float(counts[place].sum()), 1e-300)) @ members
-        unseen = counts[place] == 0.0
-        centred[unseen] = 0.0  # the mean of all rows
-        found.append(Group.of_column(place, centred))
-    return FittedFeatures("additive", columns, found, np.concatenate(counts), signs).of_codes(codes)
+def _with_edges(column: ColumnBins, edges: FloatArray) -> ColumnBins:
+    """Return the bins of a column of the model with each edge of the card in place of the nearest cut point."""
+    cuts = column.values
+    while len(cuts) + len(edges) > CODES - 2:
+        cuts = cuts[::2]
+    nearest = np.abs(edges[:, None] - cuts).argmin(axis=1) if len(cuts) else []
+    return column._replace(values=np.union1d(np.delete(cuts, nearest), edges))
 
 
-def _step_factor(fine: int, few: int) -> float:
-    """Return the factor of `few` steps for which a rise costs as much as over the `fine` steps of the model."""
-    if few == 0:
-        return 1.0
-    return float(np.sqrt(min(STEP_SCALE / max(fine, 1), 1.0) * fine / few / min(STEP_SCALE / few, 1.0)))
+def _centers(column: ColumnBins, codes: AnyArray, values: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return the mean value of the rows in each bin; `values` are those of the rows, `counts` their weights."""
+    known = codes > 0
+    weight = np.bincount(codes[known] - 1, counts[known], column.size - 1)
+    sums = np.bincount(codes[known] - 1, counts[known] * values[known], column.size - 1)
+    low, high = np.append(-np.inf, column.values), np.append(column.values, np.inf)
+    inside = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))  # of bins without rows
+    return np.clip(np.divide(sums, weight, out=inside, where=weight > 0.0), low, high)
+
+
+def _number_functions(fine: ColumnBins, weight: FloatArray, code_of: IntArray, monotone: bool) -> FloatArray:
+    """Return the functions of the model, averaged over the rows of each bin of the card (eq. card-basis)."""
+    functions = column_basis(fine, weight, monotone=True)
+    starts = np.flatnonzero(np.diff(code_of))
+    share = np.bincount(code_of, weight)
+    weight = weight[1:].copy()
+    weight[np.add.reduceat(weight, starts)[code_of[1:] - 1] == 0.0] = (
+        1.0  # a bin without rows has the mean of its parts
+    )
+    size = np.add.reduceat(weight, starts)
+    # Functions rise or are constant. Above the first bin, sums of the same terms and their maxima keep that exactly.
+    above = np.add.reduceat(weight[:, None] * (functions[1:] - functions[1]), starts, axis=0) / size[:, None]
+    found = np.vstack([functions[0], functions[1] + np.maximum.accumulate(above, axis=0)])
+    return found if monotone else rotated(found, share / max(float(share.sum()), 1e-300), LEAST_VARIANCE_SHARE)
+
+
+def _category_functions(column: ColumnBins, weight: FloatArray, lines: list[list[int]]) -> FloatArray:
+    """Return one function per group of categories, and one of missing values."""
+    members = np.zeros((column.size, len(lines)))
+    for k, group in enumerate(lines):
+        members[group, k] = 1.0
+    if weight[0] > 0.0:
+        members = np.hstack([members, (np.arange(column.size) == 0)[:, None]])
+    centred = members - (weight / max(float(weight.sum()), 1e-300)) @ members
+    centred[weight == 0.0] = 0.0  # categories that no row has: the mean of all rows
+    return centred
 
 
 def _some_columns(used: list[int], operator: CodesOperator, places: list[int]) -> tuple[list[int], CodesOperator]:
@@ -273,8 +294,9 @@ def _some_columns(used: list[int], operator: CodesOperator, places: list[int]) -
 def prepared_risk(clf: Any, rows: CardRows, weight: FloatArray | None) -> Risk:
     """Return the risk of a trained classifier, with the labels of these rows."""
     labels = np.array(clf.classes_)[rows.positive.astype(np.intp)]
-    scored = clf._training_scores(np.zeros(len(labels)), labels, weight)
-    return get_risk(clf.risk_, get_measure(clf.measure, clf.measure_params)).prepare(scored.sign, scored.weight)
+    measure = get_measure(clf.measure, clf.measure_params)
+    scored = clf._training_scores(np.zeros(len(labels)), labels, weight, measure, (rows.costs, rows.costs))
+    return get_risk(clf.risk_, measure).prepare(scored.sign, scored.weight)
 
 
 class _Rounding:
@@ -376,7 +398,8 @@ class _Rounding:
             total = total + own[codes]
         sign = -1 if self.options.pdo > 0 else 1
         labels = np.array(self.refit.classes_)[self.rows.positive.astype(np.intp)]
-        scored = self.refit._training_scores(sign * total.astype(np.float64), labels, self.rows.weight)
+        points_of_rows, costs = sign * total.astype(np.float64), (self.rows.costs, self.rows.costs)
+        scored = self.refit._training_scores(points_of_rows, labels, self.rows.weight, measure, costs)
         threshold = best_threshold(scored.sign, scored.scores, measure, scored.weight).threshold
         low, high = float(scored.scores.min()) - 1.0, float(scored.scores.max()) + 1.0
         return total, sign * (math.floor(min(max(threshold, low), high)) + 1)

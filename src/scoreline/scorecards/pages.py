@@ -1,13 +1,22 @@
 """Scorecards as text: a page of HTML that prints on one sheet, Markdown, LaTeX."""
 
 import html
+import itertools
 import math
 import re
 from pathlib import Path
 
 from scoreline.scorecards.card import CardColumn, Scorecard
 
-LINES_OF_A_SHEET = 58  # in two columns at 9 points
+SHEET_WIDTH, SHEET_HEIGHT = 527.0, 774.0  # points of A4 without the margins of card.html
+SIZES = (9.0, 8.5, 8.0, 7.5, 7.0, 6.5, 6.0)  # of letters in points; print below 6 is hard to read
+MOST_COLUMNS, COLUMN_GAP = 4, 1.6  # columns of tables on a sheet, and the gap between them in ems
+LEAST_LETTERS = 15  # of a label on one line
+LETTER_WIDTH = 0.5  # of a letter on average, in ems
+NUMBERS_WIDTH = 11.0  # of the three columns of numbers of a table, in ems
+LINE_HEIGHT, SPACE_BETWEEN_TABLES = 1.55, 0.6  # in ems
+TITLE_LINES = 2.5
+FULL_SHARE = 0.9  # of the height of the columns; the rest is lost because tables are not divided
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -30,7 +39,7 @@ def html_tables(card: Scorecard) -> str:
 
 
 def _html_table(column: CardColumn) -> str:
-    head = "".join(f'<th scope="col">{text}</th>' for text in ("Bin", "Points", "Rows", "Events"))
+    head = "".join(f'<th scope="col">{text}</th>' for text in (html.escape(column.name), "Points", "Rows", "Events"))
     body = []
     for line in column.lines:
         kind = ' class="empty"' if line.rows == 0.0 else ""
@@ -38,22 +47,23 @@ def _html_table(column: CardColumn) -> str:
             f'<tr{kind}><th scope="row">{html.escape(line.label)}</th><td class="points">{line.points}</td>'
             f"<td>{line.share:.1%}</td><td>{_rate(line.event_rate)}</td></tr>"
         )
-    name = html.escape(column.name)
-    return (
-        f"<table>\n<caption>{name}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n"
-        + "\n".join(body)
-        + "\n</tbody>\n</table>"
-    )
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(body) + "\n</tbody>\n</table>"
 
 
 def _density(card: Scorecard) -> tuple[int, float]:
-    """Return columns and size of letters, in points, with which the card fits a sheet."""
-    lines = sum(3 + len(column.lines) + sum(len(line.label) // 34 for line in column.lines) for column in card.columns)
-    for columns, size in ((2, 9.0), (2, 8.0), (3, 7.0), (3, 6.0), (4, 5.0)):
-        room = columns * LINES_OF_A_SHEET * 9.0 / size * 0.9
-        if lines <= room:
-            break
-    return columns, size
+    """Return columns and size of letters, in points: the largest with which the card fits a sheet, or the largest of all."""
+    for size, columns in itertools.product(SIZES, range(2, MOST_COLUMNS + 1)):
+        width, height = SHEET_WIDTH / size, SHEET_HEIGHT / size
+        head = TITLE_LINES + sum(math.ceil(len(text) * LETTER_WIDTH / width) for text in sentences(card))
+        letters = int(((width - COLUMN_GAP * (columns - 1)) / columns - NUMBERS_WIDTH) / LETTER_WIDTH)
+        if letters < LEAST_LETTERS:
+            continue
+        texts = [[column.name, *(line.label for line in column.lines)] for column in card.columns]
+        lines = sum(math.ceil(len(text) / letters) for table in texts for text in table)
+        needed = LINE_HEIGHT * lines + SPACE_BETWEEN_TABLES * len(texts)
+        if needed <= FULL_SHARE * columns * (height - LINE_HEIGHT * head):
+            return columns, size
+    return 2, SIZES[0]
 
 
 def sentences(card: Scorecard) -> list[str]:

@@ -111,6 +111,8 @@ class AcceleratedSolver(Solver):
         convexity = alpha if self.strongly_convex else 0.0
         for _ in range(100):
             a, total = _weights(state.weight, state.lipschitz, convexity)
+            if not 0.0 < total < np.inf:  # beyond the range of floats, as with alpha = 1e100 and scores of 1e-98
+                return False
             share = a / total
             v, z_v = self._estimate(objective, state, state.weight)
             y, z_y = state.w + share * (v - state.w), space.combine(1.0 - share, self._z, share, z_v)
@@ -118,8 +120,11 @@ class AcceleratedSolver(Solver):
             slope = objective.slope(point)
             own = slope if self.strongly_convex else slope + alpha * y  # what is linearised
             z_own = objective.scores(own)
-            slopes = state.slopes + a * own
-            v_new = (state.center - slopes) / (1.0 + convexity * total)
+            with np.errstate(over="ignore", invalid="ignore"):
+                slopes = state.slopes + a * own
+                v_new = (state.center - slopes) / (1.0 + convexity * total)
+            if not np.isfinite(v_new).all():
+                return False
             z_slopes = space.combine(1.0, self._z_slopes, a, z_own)
             scale = 1.0 / (1.0 + convexity * total)
             z_v_new = space.combine(scale, self._z_center, -scale, z_slopes)

@@ -32,7 +32,7 @@ class BundleSolver(Solver):
     Every iteration adds the plane of a subgradient at w and moves to the minimum of the largest plane plus the penalty, whose
     value is a lower bound of min J. It supports every risk, smooth or not. Two passes per iteration; memory for at most
     `max_planes` slopes. Its iterations grow like 1/(alpha eps) in the worst case, and do so on the counter-examples of
-    `scoreline.io.hard_for_cutting_planes`: `smoothed` is faster wherever it applies, `bundle_ocas` elsewhere.
+    `scoreline.io.hard_for_cutting_planes`: `smoothed` is faster if it supports the risk, and `bundle_ocas` otherwise.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ class BundleLineSearchSolver(Solver):
     With v, c the mixture so far and a, b the new plane, the share of the old mixture is
     eta = clip((alpha (c - b) - <a, v - a>) / |v - a|^2, 0, 1) (eq. line-search-share). The bound is the value of the
     mixture, c - |v|^2 / (2 alpha); the value of the planes at w, which is printed in Zhang, Saha and Vishwanathan
-    (2010) as the gap's other end, is none. Two passes an iteration. Slower than `bundle`; here as the papers' baseline.
+    (2010) as the gap's other end, is none. Two passes per iteration. Slower than `bundle`; here as the papers' baseline.
     Options: those of Solver.
     """
 

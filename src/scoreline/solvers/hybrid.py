@@ -48,14 +48,15 @@ class HybridSolver(Solver):
     Armijo's, on scores. Up to 1000 features a Hessian of the batch is the starting matrix and follows its growth. On all
     all rows every gradient gives a plane below the risk, and the gap is proved as in `lbfgs`.
 
-    With the squared hinge, rows beyond the margin have no part in value and slope. `shrink` skips those whose margin provably
-    is still beyond 1, by the distance that w has gone since they were looked at: their product is not taken. Skipping changes
-    no digit of any iterate. `history_["skipped"]` has the share of the batch that each iteration skipped.
+    With the squared hinge, rows beyond the margin have no part in value and slope. `shrink` skips the products of rows
+    whose margin is provably still beyond 1, given the distance that w has moved since they were computed. Skipping changes no
+    digit of any iterate. `history_["skipped"]` has the share of the batch that each iteration skipped.
 
     Parameters
     ----------
     shrink : {"none", "sum", "path"}
-        Distance by the sum of the lengths of the steps (one comparison a row) or from the point where a row was last seen.
+        How the distance is bounded: "sum" adds the lengths of all steps (one comparison per row), "path" measures it from
+        the point where the row was last computed.
     growth : {"variance", "paper"}
         "variance" multiplies the batch by 4 when the decrease it promises is no more than noise of its rows would promise,
         "paper" takes 1.1 times the batch plus 1 after every step.

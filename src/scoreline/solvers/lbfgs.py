@@ -1,4 +1,4 @@
-"""L-BFGS whose line search never touches X: two passes an iteration, whatever the search does."""
+"""L-BFGS whose line search never touches X: two passes per iteration, whatever the search does."""
 
 import math
 from dataclasses import dataclass, field

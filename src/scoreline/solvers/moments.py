@@ -99,7 +99,7 @@ class MomentsSolver(Method):
         self.ridge, self.method, self.diagnostics = ridge, method, diagnostics
 
     def working_bytes(self, n: int, p: int) -> float:
-        """Return about how many bytes a fit takes beyond X, with covariances and a factor where those are written down."""
+        """Return an estimate of the peak memory beyond X in bytes, with covariances and a factor where they are stored."""
         return super().working_bytes(n, p) + (8.0 * 10.0 * p * p if p <= EXPLICIT else 0.0)
 
     @classmethod

@@ -50,7 +50,7 @@ class NoShrinking(Shrinking):
 
 
 class SumShrinking(Shrinking):
-    """The distance is at most the sum of the lengths of all steps since: one number for all rows, one comparison a row.
+    """The distance is at most the sum of the lengths of all steps since: one number for all rows, one comparison per row.
 
     With C the length of the way so far, a row computed at C_j with margin g is skipped while C <= T = (g - 1) / |x| + C_j
     (eq. shrinking-sum).

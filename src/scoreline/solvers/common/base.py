@@ -146,7 +146,7 @@ class Solver(Method, ABC):
         """Do one iteration, update best point and lower bound; False if no further progress is possible."""
 
     def store(self, state: State) -> None:
-        """Put into the state what `resume` needs and `step` keeps elsewhere."""
+        """Put into the state what `resume` needs and `step` does not keep there."""
 
     def release(self) -> None:
         """Free score vectors and other working memory: all attributes whose names begin with an underscore."""
@@ -274,11 +274,13 @@ class Solver(Method, ABC):
             try:
                 found = sample_start(objective, self, control)
             except KeyboardInterrupt as signal:  # between two samples
-                return self.start(objective, np.zeros(objective.n_features)), signal
+                return self.start(objective, _checked_start(objective, None)), signal
             if found is not None:
                 state = self.continued(objective, found)
-                # w = 0 was there before: a run that ends at once, or samples that mislead, leave no worse a point.
-                state.best_w, state.best_objective = np.zeros(objective.n_features), objective.risk.value_at_zero()
+                # The start was there before: a run that ends at once, or samples that mislead, leave no worse a point.
+                w = _checked_start(objective, None)
+                state.best_w = w
+                state.best_objective = objective.value(w) if w.any() else objective.risk.value_at_zero()
                 for name, value in zip(HISTORY, (0, 0.0, 0.0, state.best_objective, 0.0), strict=True):
                     state.history[name].append(value)
                 return state, found.interruption
@@ -424,7 +426,7 @@ def _at_least_a_constant(
 
 
 def _checked_start(objective: Objective, w0: FloatArray | None) -> FloatArray:
-    """Return w0 as a vector of its own, zero if there is none."""
+    """Return w0, or zero if there is none, as a vector of its own; the nearest one that the bounds allow."""
     w = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
     if w.shape != (objective.n_features,):
         raise ValueError(f"w0 has shape {w.shape}, expected ({objective.n_features},)")

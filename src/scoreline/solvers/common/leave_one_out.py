@@ -68,7 +68,7 @@ def leave_one_out(
     array of n scores
         Rows of weight 0 keep theirs. Costs 6 passes, of which two as `Operator.gram`, and a Cholesky factor with its inverse;
         with more than 1000 features about 50 to 100 passes. Rows for which one Newton step is unreliable are refitted where
-        that takes about a second at most, in groups if they are many; elsewhere a message is logged.
+        that takes about a second at most, in groups if they are many; otherwise a message is logged.
     """
     # (eq. left-out)
     operator, labels = objective.operator, objective.risk.labels
@@ -209,7 +209,7 @@ def _minimum(objective: Objective, factor: FloatArray, w: FloatArray) -> FloatAr
 
 
 class _System:
-    """H v = b with H = X'DX + alpha I, by a few conjugate gradients; two passes a step."""
+    """H v = b with H = X'DX + alpha I, by a few conjugate gradients; two passes per step."""
 
     def __init__(self, objective: Objective, curvature: FloatArray, diagonal: FloatArray | None):
         self.objective, self.curvature, self.diagonal = objective, curvature, diagonal

@@ -35,20 +35,20 @@ class Method:
     automatic : When
         When solver="auto" may choose it.
     ample : tuple of str
-        Measures that solver="auto" takes it for where risk="auto" too and rows are ample, a hundred a feature.
+        Measures for which solver="auto" chooses it if risk="auto" and there are at least a hundred rows per feature.
     prefers : tuple of str
         Risks that risk="auto" takes before others when this method is asked for.
     measures : tuple of str
         Measures that it is made for; empty for all.
     penalties : tuple of str
-        What it knows of penalties: "l2" (alpha/2 |w|^2), "weights" (a weight per feature, and a free intercept), "elastic_net",
+        Penalties that it supports: "l2" (alpha/2 |w|^2), "weights" (a weight per feature, and a free intercept), "elastic_net",
         "group", "bounds".
     takes_base_scores : bool
         Whether it can add to the scores of an existing model (`fit(base_scores=...)`).
     certified : bool
         Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
     direct : bool
-        Whether it optimises the measure itself, whatever stands for its risk.
+        Whether it optimises the measure itself, whatever its risk is.
     streams : bool
         Whether it can learn block by block (`partial_fit`).
     research : bool
@@ -89,7 +89,7 @@ class Method:
         return Control(self.max_time)
 
     def working_bytes(self, n: int, p: int) -> float:
-        """Return about how many bytes a fit of n rows and p features takes beyond X, at its highest."""
+        """Return an estimate of the peak memory beyond X of a fit of n rows and p features, in bytes."""
         return 8.0 * (self.row_vectors * n + self.feature_vectors * p)
 
     @classmethod
