@@ -45,6 +45,7 @@ RISKS = {  # of rankings: the measure to fit and its risk; "auto" trains the log
     "logistic": ("roc_auc", "logistic"),
     "average_precision": ("average_precision", "average_precision"),
 }
+THRESHOLDS = {"threshold train": "train", "threshold holdout": "holdout"}  # of count-based measures, with --thresholds
 NOTABLE = 0.002
 MEASURE_PARAMS = {"fbeta": {"beta": 2.0}, "precision_at_k": {"k": 0.05}, "recall_at_k": {"k": 0.05}}
 
@@ -99,7 +100,7 @@ def fit_one(measure, risk, X, y, **options):
     return model, {"seconds": seconds, "status": model.status_, "constant": not model.coef_.any(), "plan": model.plan_}
 
 
-def run_cell(name, X, y, split, group, alpha_name, rows):
+def run_cell(name, X, y, split, group, alpha_name, rows, thresholds=()):
     """Return the lines of one data set, split, group of measures and alpha."""
     from scoreline.measures import get_measure
 
@@ -109,11 +110,13 @@ def run_cell(name, X, y, split, group, alpha_name, rows):
     if alpha_name not in alphas(len(y_train)):
         return [{"set": name, "split": split, "alpha": alpha_name, "group": group, "skipped": True}]
     alpha = alphas(len(y_train))[alpha_name]
-    for scaling, risk in itertools.product(SCALINGS, RISKS if group == "ranking" else ("auto",)):
+    for scaling, risk in itertools.product(SCALINGS, RISKS if group == "ranking" else ("auto", *thresholds)):
         head = {"set": name, "split": split, "alpha": alpha_name, "group": group, "scaling": scaling, "risk": risk}
         kind = {None: None, "auto": "standard" if isinstance(X, np.ndarray) else "maxabs"}[scaling]
         try:
-            model, facts = fit_one(*RISKS.get(risk, (group, risk)), X_train, y_train, scaling=kind, alpha=alpha)
+            options = {"scaling": kind, "alpha": alpha, "threshold": THRESHOLDS.get(risk, "auto")}
+            own = (group, "auto") if risk in THRESHOLDS else RISKS.get(risk, (group, risk))
+            model, facts = fit_one(*own, X_train, y_train, **options)
             scores = model.decision_function(X_test)
         except Exception as error:  # a candidate that fails is a finding, not the end of the run
             lines.append(head | {"measure": group, "error": f"{type(error).__name__}: {error}"[:200]})
@@ -159,7 +162,8 @@ def run(options):
         if kind not in compiled:  # no cell pays for compilation
             compiled.add(kind)
             run_cell(name, *data[name], split, group, alpha, 300)
-        lines = run_cell(name, *data[name], split, group, alpha, options.rows)
+        extra = THRESHOLDS if options.thresholds else ()
+        lines = run_cell(name, *data[name], split, group, alpha, options.rows, extra)
         with open(options.out, "a") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
     print(f"{time.time() - begin:.0f} s", file=sys.stderr)
@@ -220,6 +224,7 @@ def main():
     parser.add_argument("--groups", default="", help='"ranking" and count-based measures; default: all')
     parser.add_argument("--alphas", default=",".join(alphas(1)), help="by name")
     parser.add_argument("--splits", type=int, default=SPLITS)
+    parser.add_argument("--thresholds", action="store_true", help="other rules of the threshold, too")
     parser.add_argument("--rows", type=int, default=ROWS, help="training rows at most")
     parser.add_argument("--test-rows", type=int, default=TEST_ROWS, help="test rows at most")
     parser.add_argument("--limit", type=float, default=np.inf, help="begin no cell after this many seconds")

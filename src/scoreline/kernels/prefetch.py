@@ -35,4 +35,4 @@ def _do_nothing(array, index):
     """Stand in for the request where kernels run without the compiler."""
 
 
-fetch_soon = _do_nothing if config.DISABLE_JIT else _request  # type: ignore[attr-defined]  # Numba sets it by name
+fetch_soon = _do_nothing if getattr(config, "DISABLE_JIT", False) else _request
