@@ -116,11 +116,11 @@ def test_iterates_are_those_in_memory(client, storage, case, tmp_path):
 PENALISED = [
     ("roc_auc", "roc_area", {"penalty": "group", "penalty_params": {"groups": [[0, 1], [2, 3, 4], [5]]}}),
     ("accuracy", "logistic", {"bounds": {0: (None, 0), 1: (0.05, 0.1), 3: (0, None)}}),
-    ("accuracy", "hinge", {"penalty": "elastic_net", "penalty_params": {"l1_ratio": 0.8}, "bounds": (-0.2, None)}),
+    ("roc_auc", "roc_area", {"penalty": "elastic_net", "penalty_params": {"l1_ratio": 0.8}, "bounds": (-0.2, None)}),
 ]
 
 
-@for_each("storage", ["dense", "sparse", "unknown sizes"])
+@for_each("storage", ["dense", "sparse"])
 @for_each("measure, risk, options", PENALISED)
 def test_groups_and_bounds_on_a_cluster(client, storage, measure, risk, options, tmp_path):
     X, y, blocks = sets()
@@ -135,7 +135,7 @@ def test_groups_and_bounds_on_a_cluster(client, storage, measure, risk, options,
     if "groups" in options.get("penalty_params", {}):
         assert len({coef[0] != 0.0, coef[1] != 0.0}) == len({*(coef[2:5] != 0.0)}) == 1
     elif "penalty" in options:
-        assert coef.min() >= -0.2
+        assert -0.2 <= coef.min() < coef.max()
     else:
         assert coef[0] <= 0.0 <= coef[3]
         assert 0.05 <= coef[1] <= 0.1
