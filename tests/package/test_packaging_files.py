@@ -72,9 +72,9 @@ def test_the_conda_recipe_has_what_the_project_needs():
     def plain(line):
         return line.replace(" ", "")
 
-    asked = {plain(line) for line in recipe["requirements"]["run"]}
+    listed = {plain(line) for line in recipe["requirements"]["run"]}
     needed = {f"python{PROJECT['requires-python']}", *PROJECT["dependencies"], *PROJECT["optional-dependencies"]["cli"]}
-    assert asked == needed
+    assert listed == needed
     assert set(PYPROJECT["build-system"]["requires"]) <= {plain(line) for line in recipe["requirements"]["host"]}
     assert {line.split()[1] for line in recipe["test"]["commands"]} <= COMMANDS
 
