@@ -180,7 +180,7 @@ def test_every_beginning_of_a_file_is_refused(shape, tmp_path):
     content = content if shape == "(2, 3)" else content[: -6 * 8]
     for length in range(len(content)):
         path.write_bytes(content[:length])
-        with pytest.raises(ValueError):  # noqa: PT011 (each says something else)
+        with pytest.raises(ValueError):  # noqa: PT011 - each says something else
             map_array(path)
     for start in (b"\x92NUMPY\x01\x00", b"\x93NUMPY\x04\x00", b"\x93NUMPY\x01\x01"):
         path.write_bytes(start + content[8:])

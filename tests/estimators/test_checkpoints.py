@@ -45,7 +45,7 @@ every_loop = for_each("solver", fewer(LOOPS, in_quick=["lbfgs", "cost_search"]))
 pytestmark = pytest.mark.filterwarnings("ignore:solver=.moments. predicts:UserWarning")
 
 
-class Killed(Exception):  # noqa: N818
+class Killed(Exception):  # noqa: N818 - an event, not an error
     """Stands for whatever ends a process."""
 
 
@@ -182,12 +182,12 @@ def test_a_search_goes_on_in_any_of_its_fits(solver, tmp_path):
 def test_held_out_rows_are_the_same_after_an_interruption_without_a_seed(solver, tmp_path):
     """The seed is drawn once, and kept in the file: in either of the two fits."""
     parameters = {"threshold": "holdout", "random_state": None}
-    np.random.seed(5)  # noqa: NPY002
+    np.random.seed(5)  # noqa: NPY002 - what random_state=None draws from
     expected, calls = uninterrupted(solver, **parameters)
     for at in sorted({2, calls // 2, calls - 1}):
-        np.random.seed(5)  # noqa: NPY002
+        np.random.seed(5)  # noqa: NPY002 - what random_state=None draws from
         begun(solver, tmp_path / "own", at, **parameters)
-        np.random.seed(6)  # noqa: NPY002
+        np.random.seed(6)  # noqa: NPY002 - what random_state=None draws from
         assert model_after(solver, tmp_path / "own", **parameters) == expected
 
 

@@ -538,7 +538,7 @@ def test_a_refused_block_changes_nothing(data):
     clf = moments().partial_fit(X[:300], y[:300])
     before = clf._moments.record()
     for block in ((X[:5, :3], y[:5]), (X[:5], y[:5] + 7), (X[:5], y[:4]), (X[:5] * np.nan, y[:5])):
-        with pytest.raises(ValueError):  # noqa: PT011 four messages
+        with pytest.raises(ValueError):  # noqa: PT011 - four messages
             clf.partial_fit(*block)
     with pytest.raises(ValueError, match="zero everywhere"):
         clf.partial_fit(X[:5], y[:5], sample_weight=np.zeros(5))

@@ -513,7 +513,7 @@ def test_a_block_that_fails_leaves_the_stream_as_it_was(solver, fault):
     clf, other = (process_rows(streaming(solver), X[:200], y[:200]) for _ in range(2))
     bad, labels, options = BAD[fault]
     before = joblib.hash(clf.__dict__)
-    with pytest.raises(ValueError):  # noqa: PT011 messages are tested elsewhere
+    with pytest.raises(ValueError):  # noqa: PT011 - messages are tested elsewhere
         clf.partial_fit(bad, labels, **options)
     assert joblib.hash(clf.__dict__) == before
     assert_same(process_rows(clf, X[200:], y[200:]), process_rows(other, X[200:], y[200:]))
@@ -529,7 +529,7 @@ def test_a_first_block_that_fails_leaves_an_earlier_fit_as_it_was(solver, fault)
     clf = streaming(solver).fit(X, y)
     bad, labels, options = BAD[fault]
     before = joblib.hash(clf.__dict__)
-    with pytest.raises(ValueError):  # noqa: PT011 messages are tested elsewhere
+    with pytest.raises(ValueError):  # noqa: PT011 - messages are tested elsewhere
         clf.partial_fit(bad, labels, **options)
     assert joblib.hash(clf.__dict__) == before
 
@@ -549,7 +549,7 @@ def test_a_bad_first_block_of_other_features_leaves_an_earlier_fit_alone(solver,
     ):
         clf = streaming(solver).fit(given, y)
         before, predicted = joblib.hash(clf.__dict__), clf.predict(given)
-        with pytest.raises(ValueError):  # noqa: PT011 messages are tested elsewhere
+        with pytest.raises(ValueError):  # noqa: PT011 - messages are tested elsewhere
             clf.partial_fit(other, labels, **options)
         assert joblib.hash(clf.__dict__) == before
         assert np.array_equal(clf.predict(given), predicted)

@@ -135,7 +135,7 @@ def test_weights_of_validation_rows_are_repeats():
 def test_a_fit_that_was_killed_goes_on_to_the_same_bits(solver, tmp_path):
     X, y, _, _ = problem()
 
-    class Killed(Exception):  # noqa: N818
+    class Killed(Exception):  # noqa: N818 - an event, not an error
         pass
 
     def kill(progress):

@@ -516,7 +516,10 @@ def test_all_orders_of_four_are_equally_likely():
 def test_units_of_a_stream_follow_its_rows_and_so_does_the_length_of_w():
     X, y = data(seed=3)
     state, rows = RowState.new(X.shape[1], (0.5, 0.5)), np.arange(len(y), dtype=np.uint64)
-    own = lambda: (state.v, state.units, state.behind, state.numbers)  # noqa: E731 `units` is replaced
+
+    def own():  # of the moment: `units` is replaced
+        return state.v, state.units, state.behind, state.numbers
+
     for block in (X, 10.0 * X):
         operator = as_operator(block)
         state.learn_units(operator, None, 1.0)

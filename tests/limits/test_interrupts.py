@@ -112,7 +112,10 @@ def places(total, number, seed):
 def check_interrupts(case, number, **options):
     X, y = rows()
     other = np.where(y == 1, "yes", "no")
-    make = lambda: classifier(case, max_iter=15, **options)  # noqa: E731
+
+    def make():
+        return classifier(case, max_iter=15, **options)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         plain = make().fit(X, y)
@@ -163,7 +166,10 @@ def test_ctrl_c_with_probabilities_and_rows_held_out(measure, options):
 def test_ctrl_c_at_each_of_the_last_lines(case):
     """Where the attributes are set: of the old fit or of the new one, never of both."""
     X, y = rows()
-    make = lambda: classifier(case, max_iter=5)  # noqa: E731
+
+    def make():
+        return classifier(case, max_iter=5)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         plain, other = make().fit(X, y), np.where(y == 1, "yes", "no")

@@ -40,10 +40,21 @@ def test_targets_are_phony_and_explained():
 @pytest.mark.parametrize("job", list(jobs()))
 def test_every_step_is_a_target_of_the_makefile(job):
     for line in commands(job):
-        program, *targets = line.split()
+        program, *words = line.split()
+        variables = {word.partition("=")[0] for word in words if "=" in word}
+        targets = {word for word in words if "=" not in word}
         assert program == "make", line
         assert targets, line
-        assert set(targets) <= TARGETS, line
+        assert targets <= TARGETS, line
+        assert all(f"$({name})" in MAKEFILE for name in variables), line
+
+
+def test_pull_requests_run_what_the_project_runs_for_every_change():
+    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    needed = set(re.findall(r"^make [^.\n]+$", text, re.MULTILINE)) | set(re.findall(r'"(make [\w-]+)"', text))
+    run = {line for job in jobs() if job.id.startswith("test-") for line in commands(job.values[0])}
+    assert needed >= {"make lint", "make test", "make test-cpus CPUS=generic", "make test-extras"}
+    assert needed <= run
 
 
 @pytest.mark.parametrize("job", list(jobs()))

@@ -37,7 +37,7 @@ def parts_of(clf, rival, data, title, kind, verdict):
             "model": name,
             "recall": f"{called[name][truth].mean() if truth.any() else 0.0:.3f}",
             "precision": f"{truth[called[name]].mean() if called[name].any() else 0.0:.3f}",
-            "difference": "–" if k == 0 else "0.021 (0.010 to 0.042)",  # noqa: RUF001
+            "difference": "–" if k == 0 else "0.021 (0.010 to 0.042)",  # noqa: RUF001 - as pages print it
             "seconds": f"{0.31 * (k + 1):.2f}",
         }
         for k, name in enumerate(decisions)

@@ -199,7 +199,7 @@ def test_data_that_overflow_end_with_a_model_or_a_value_error(solver, storage, m
         try:
             clf.fit(storage(X * scale), y)
         except ValueError as error:
-            assert "finite" in str(error)  # noqa: PT017 (either end is right)
+            assert "finite" in str(error)  # noqa: PT017 - either end is right
         else:
             assert np.isfinite(clf.coef_).all()
             assert np.isfinite(clf.objective_)

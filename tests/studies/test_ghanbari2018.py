@@ -193,7 +193,7 @@ def test_lbfgs_of_the_paper_arrives_at_the_minimum():
             same = by_lbfgs(sparse.csr_matrix(X), y, measure, 0.01, start)
             np.testing.assert_allclose(same.w, found.w, atol=1e-6 if measure == "accuracy" else 0.1)
         least = min(
-            minimize(lambda v: with_penalty(X, y, measure, 0.01)(v)[0], v, method="Powell", options={"xtol": 1e-9}).fun  # noqa: B023
+            minimize(lambda v: with_penalty(X, y, measure, 0.01)(v)[0], v, method="Powell", options={"xtol": 1e-9}).fun  # noqa: B023 - called at once
             for v in (np.zeros(len(v)), v)
         )
         assert max(ends) <= least + close

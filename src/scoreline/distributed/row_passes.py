@@ -36,8 +36,8 @@ class PartPasses(RowPasses):
         self.method, self.problem, self.outer = copy.copy(method), problem, outer
         self.operator = outer.in_parts()
         self.method.callbacks, self.method.journal = (), None  # these are used on the driver only
-        # Vectors in blocks, where the base class has arrays.
-        self.sign, self.weight, self.constant = problem.sign, problem.weight, problem.constant  # type: ignore[assignment]
+        self.sign, self.weight = problem.sign, problem.weight  # type: ignore[assignment]  # vectors in blocks, not arrays
+        self.constant = problem.constant
         self.shares = np.bincount((problem.sign > 0).astype(np.int8), problem.weight, 2) / self.rows
 
     def checksum(self) -> int:

@@ -90,7 +90,7 @@ def lock_file(file: IO[Any]) -> None:
         import msvcrt
 
         try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]  # Windows only
         except OSError as error:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
     else:

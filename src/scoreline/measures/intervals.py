@@ -62,7 +62,7 @@ class Rate(CountsBasedMeasure):
     risks = ()
 
     def __init__(self, name: str, trials: Callable[..., tuple[Counts, Counts]]):
-        self.name = name  # type: ignore[misc]
+        self.name = name  # type: ignore[misc]  # of its own, where others have that of the class
         self.trials = trials
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -368,8 +368,8 @@ def _placements(sample: _Sample, k: int) -> _Placements:
 def _variance(sample: _Sample, parts: FloatArray) -> tuple[float, float]:
     """Return the variance of a sum of parts over the rows, and its degrees of freedom (eq. delong-variance)."""
     if sample.clustered:
-        count = int(sample.units.max()) + 1  # type: ignore[union-attr]
-        sums = np.bincount(sample.units, parts, count)  # type: ignore[arg-type]
+        count = int(sample.units.max()) + 1  # type: ignore[union-attr]  # groups have numbers
+        sums = np.bincount(sample.units, parts, count)  # type: ignore[arg-type]  # as above
         return float(sums @ sums) * count / (count - 1.0), count - 1.0
     squares = parts * parts if sample.weight is None or sample.units is not None else parts * parts / sample.weight
     return _variance_of_sums(sample, [float(squares[side].sum()) for side in (sample.positive, ~sample.positive)])

@@ -75,7 +75,9 @@ class Sequences:
     @property
     def n_letters(self) -> int:
         """Letters of all rows together."""
-        return self._n * self.length if self.length is not None else int(self.starts[-1] - self.starts[0])  # type: ignore[index]
+        if self.length is not None:
+            return self._n * self.length
+        return int(self.starts[-1] - self.starts[0])  # type: ignore[index]  # there are starts where lengths differ
 
     def letters_for(self, lines: BoundsArray | None) -> AnyArray:
         """Return the letters as they are best read for these rows, in any order; None means all rows."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from scoreline.report.wording import clean
 
-NUMBER = re.compile(r"[-+−]?[\d.,]+(e[-+]?\d+)?( ?%| ?s| ?ms)?|[-–]?")  # noqa: RUF001 (minus and dash of print)
+NUMBER = re.compile(r"[-+−]?[\d.,]+(e[-+]?\d+)?( ?%| ?s| ?ms)?|[-–]?")  # noqa: RUF001 - minus and dash of print
 LONGEST_TABLE = 12  # rows; a longer table is folded
 
 

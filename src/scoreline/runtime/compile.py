@@ -69,8 +69,7 @@ def _guarded(compiled: Any) -> Any:
         except OSError as error:
             logger.debug("kernel %s is not cached: %s", compiled.__name__, error)
 
-    # The type checker does not see that there is a cache, because both functions of it were found.
-    cache.load_overload, cache.save_overload = load_if_possible, save_if_possible  # type: ignore[union-attr]
+    cache.load_overload, cache.save_overload = load_if_possible, save_if_possible  # type: ignore[union-attr]  # checked above
     needed = ("_index_path", "_source_stamp", "_data_name", "_data_path", "_load_index", "_save_index", "_save_data")
     if all(hasattr(files, name) for name in needed):
         files.save = lambda key, data: _save(files, key, data)

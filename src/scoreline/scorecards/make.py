@@ -221,15 +221,19 @@ def _card_features(
     if not used:
         raise ValueError("the classifier gives all rows the same score: a scorecard would have no columns")
     total = float(rows.counts.sum())
-    limits = {"least": options.min_share * total, "most": options.max_bins, "bin_cost": BIN_COST * variance * total}
+    limits: dict[str, Any] = {
+        "least": options.min_share * total,
+        "most": options.max_bins,
+        "bin_cost": BIN_COST * variance * total,
+    }
     cuts, lines, read = {}, {}, list(features.columns)
     for j in used:
         column = features.columns[j]
         weight: FloatArray = np.bincount(codes[j], rows.counts, column.size).astype(np.float64)
         if column.kind == "category":
-            lines[j] = category_lines(tables[j], weight, **limits)  # type: ignore[arg-type]
+            lines[j] = category_lines(tables[j], weight, **limits)
             continue
-        cuts[j] = given[j] if j in given else number_edges(column, tables[j], weight, **limits)  # type: ignore[arg-type]
+        cuts[j] = given[j] if j in given else number_edges(column, tables[j], weight, **limits)
         read[j] = _with_edges(column, cuts[j])
     own_codes = table_codes(table, read)[used]
     bins, groups, counts = [], [], []

@@ -67,7 +67,7 @@ def columns_on_path(
             alpha *= STEP
             yield alpha
 
-    for alpha, result in solve_path(objective, alphas(), ProximalSolver(tol=tol)):  # type: ignore[arg-type]
+    for alpha, result in solve_path(objective, alphas(), ProximalSolver(tol=tol)):
         effects = [
             float(np.linalg.norm(own @ part))
             for own, part in zip(tables, np.split(result.w[: ends[-1]], ends[:-1]), strict=True)

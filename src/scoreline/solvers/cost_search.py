@@ -98,8 +98,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
             assert trial.positive is not None
             gain, error = paired_gain(measure, sign, weight, trial.positive, plain.positive)
             logger.info("cost_search: gain over cost 1: %.4g, standard error %.4g", gain, error)
-            # Both are tuned, because both have called rows positive.
-            better = gain > error and trial.tuned.value > best.tuned.value  # type: ignore[union-attr]
+            better = gain > error and trial.tuned.value > best.tuned.value  # type: ignore[union-attr]  # both are tuned
             loser, best = (best, trial) if better else (trial, best)
             loser.result.z = loser.unseen = None  # n scores each
             if gain < -error:

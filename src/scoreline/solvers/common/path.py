@@ -1,6 +1,6 @@
 """Several penalties on the same rows: every run starts at the end of the last one, with its lower bound."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def alpha_max(objective: Objective) -> float:
 
 def solve_path(
     objective: Objective,
-    alphas: Sequence[float],
+    alphas: Iterable[float],
     solver: Solver,
     start: FloatArray | None = None,
     control: Control | None = None,
@@ -47,7 +47,7 @@ def solve_path(
     ----------
     objective : Objective
         Rows and risk; its own alpha is not used.
-    alphas : sequence of float
+    alphas : iterable of float
         Penalties.
     solver : Solver
         Certified; `init` concerns the first alpha alone.
