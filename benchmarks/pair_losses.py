@@ -11,8 +11,10 @@ It needs PyTorch, and LibAUC for its losses: without it they are left out. All s
 - LibAUC AUCM: LibAUC's AUCMLoss. It replaces the squared loss over pairs by sums over rows with three variables that are
   trained, too, so it needs no matrix. It is another function: pairs in the right order are punished as well.
 
-Each case runs in a fresh process, whose memory is limited to `--gigabytes`. `seconds` is the shortest of three calls after
+Set OMP_NUM_THREADS=1 on a busy machine: threads that wait for each other would count as time of the processor. Each case
+runs in a fresh process, whose memory is limited to `--gigabytes`. `seconds` is the shortest of three calls after
 one that is not counted, `processor` the same of the time of all threads, and `megabytes` the growth of the peak memory.
+Set OMP_NUM_THREADS=1 on a busy machine, because threads that wait for each other count as time of the processor.
 """
 
 import argparse
