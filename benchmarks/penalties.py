@@ -172,14 +172,14 @@ def time_to_proof(cell):
     }  # fmt: skip
     if rival is None:
         return found
-    aim = clf.lower_bound_ * (1.0 + WITHIN)
+    target = clf.lower_bound_ * (1.0 + WITHIN)
     bounded, spent = "bounds" in options, 0.0
     for fit in RIVALS[rival](X, y, alpha):
         w, seconds = timed(fit)
         w = np.maximum(w, 0.0) if bounded else w
         penalty = 0.5 * alpha * w @ w if bounded else alpha * np.abs(w).sum()
         spent += seconds
-        if log_loss(X, y, w) + penalty <= aim:
+        if log_loss(X, y, w) + penalty <= target:
             again, first = seconds, seconds
             if first < 5.0:
                 again = min(timed(fit)[1] for _ in range(2))
