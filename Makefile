@@ -5,7 +5,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo doctor test test-all test-extras soak soak-tests test-oldest test-cpus test-busy coverage mutants fuzz lint check-texts format \
+.PHONY: help setup demo doctor test test-all test-extras soak soak-tests test-oldest test-cpus test-busy coverage mutants fuzz lint check-texts update-docs format \
   bench bench-compare rivals benchopt reproduce docs dist release clean
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make fuzz       hostile files and arguments, coverage-guided (ARGS=--seconds 600)"
 	@echo "make lint       ruff, mypy"
 	@echo "make check-texts  sentences, links and tables of the pages (a minute)"
+	@echo "make update-docs  writes the tables of the pages, their outputs and the man page again (minutes)"
 	@echo "make bench      the figures of the README and the docs"
 	@echo "make bench-compare  is the working tree slower than BASE (origin/main)? fails if so"
 	@echo "make rivals     other libraries on the same splits; needs SCORELINE_DATA, and hours with all sets (ARGS=...)"
@@ -119,6 +120,11 @@ check-texts: $(VENV)/core $(VENV)/test
 	@SCORELINE_TIER=quick $(BIN)/python -m pytest -q -n 2 tests/documentation/test_prose.py tests/documentation/test_source_prose.py \
 	  tests/documentation/test_doc_links.py tests/documentation/test_api_page.py tests/documentation/test_reference_tables.py \
 	  tests/documentation/test_docstrings.py tests/package/test_architecture.py
+
+update-docs: $(VENV)/core $(VENV)/test
+	@$(BIN)/python docs/tables.py
+	@PYTHONPATH=tests $(BIN)/python tests/cli/test_command_line_page.py
+	@PYTHONPATH=tests $(BIN)/python tests/documentation/test_doc_outputs.py
 
 format: $(VENV)/core $(VENV)/test
 	@$(BIN)/ruff check --fix .

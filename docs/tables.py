@@ -9,6 +9,7 @@ import inspect
 from pathlib import Path
 
 from scoreline.cli.parser import COMMANDS, EPILOG, completion, make_parser
+from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.measures import AtKMeasure, CountsBasedMeasure, OperatingPoint, RankingMeasure, all_measures
 from scoreline.measures.registry import get_measure
 from scoreline.solvers.registry import all_solvers
@@ -122,7 +123,27 @@ def solvers():
     return "\n\n".join(parts)
 
 
-MADE = {"cli.md": command_line, "measures.md": measures, "solvers.md": solvers}
+SHAPES = {
+    "a hundred rows per feature or more": Shape(10_000, 10, 3_000),
+    "fewer rows": Shape(900, 10, 300),
+    "a thousand features or more": Shape(5_000, 2_000, 1_500),
+}
+
+
+def plans():
+    """Return a table of what "auto" takes for each measure and shape; measures of equal plans share a row."""
+    rows = {}
+    for name in all_measures():
+        decided = [plan(Request(), get_measure(name), shape) for shape in SHAPES.values()]
+        cells = [f"{code(each.solver.name)}, {each.risk.name}" for each in decided]
+        scarce = decided[list(SHAPES).index("fewer rows")]
+        rows.setdefault((*cells, scarce.training.value, scarce.solver.reason), []).append(code(name))
+    head = ["measure", *SHAPES, "trained by", "why"]
+    return grid(head, [(", ".join(names), *cells) for cells, names in rows.items()])
+
+
+# The tables of a page in their order.
+MADE = {"cli.md": [command_line], "measures.md": [measures], "solvers.md": [plans, solvers]}
 SHARE = DOCS.parent / "packaging" / "share"
 COMPLETIONS = {"bash": "bash-completion/completions/scoreline", "zsh": "zsh/site-functions/_scoreline"}
 MAN_PAGE = "man/man1/scoreline.1"
@@ -169,9 +190,10 @@ BEGIN, END = "<!-- begin: written by docs/tables.py -->", "<!-- end -->"
 def renewed(page):
     """Return the text of a page with its tables recomputed."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{MADE[page]()}\n\n{END}{after}"
+    before, *parts = text.split(BEGIN)
+    for table, part in zip(MADE[page], parts, strict=True):
+        before += f"{BEGIN}\n\n{table()}\n\n{END}{part.partition(END)[2]}"
+    return before
 
 
 if __name__ == "__main__":

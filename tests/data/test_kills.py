@@ -19,7 +19,7 @@ from tiers import TIER
 
 pytestmark = pytest.mark.slow
 if not hasattr(os, "fork"):
-    pytest.skip("forks", allow_module_level=True)
+    pytest.skip("there is no fork here, which the tests kill", allow_module_level=True)
 TRIALS = 50 if TIER == "soak" else 10
 # The machine was busier when the work was timed than at a kill that comes too late, less busy than at one that comes before the
 # first checkpoint: this share of the time is tried next.

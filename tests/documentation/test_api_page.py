@@ -112,8 +112,9 @@ def test_the_tables_of_the_mathematics_have_research_last():
             }
             for text in (usual, research)
         )
-        assert last == {each.name for each in known().values() if each.research}, kind
-        assert first == {each.name for each in known().values() if not each.research}, kind
+        change = f"change the tables of {kind.lower()} in docs/math/index.md: see docs/extend.md"
+        assert last == {each.name for each in known().values() if each.research}, change
+        assert first == {each.name for each in known().values() if not each.research}, change
 
 
 def test_lists_tell_what_is_research():

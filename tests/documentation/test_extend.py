@@ -15,9 +15,11 @@ import scoreline.solvers.registry
 from scoreline import MeasureClassifier, list_measures, list_solvers
 from scoreline.testing import check_operator, check_risk, check_solver
 
-PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "extend.md"
 FILE = re.compile(r"^```python\n# new file: (\w+)/(\w+)\.py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILES = {folder: (name, text) for folder, name, text in FILE.findall(PAGE.read_text(encoding="utf-8"))}
+TEXT = PAGE.read_text(encoding="utf-8")
+FILES = {folder: (name, text) for folder, name, text in FILE.findall(TEXT)}
 REGISTRIES = (
     scoreline.measures.registry.all_measures,
     scoreline.risks.registry.all_risks,
@@ -51,6 +53,18 @@ def added(tmp_path, monkeypatch):
 
 def test_the_page_has_one_file_of_each_kind():
     assert set(FILES) == {"measures", "risks", "solvers", "operators"}
+
+
+def test_the_recipe_names_every_table_that_lists_all_count_measures():
+    recipe = " ".join(TEXT.split("\n## A measure\n")[1].split("```")[0].split())
+    places = {
+        (table, path.relative_to(ROOT).as_posix())
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for table in re.findall(r"^ +assert set\((\w+)\) == set\(COUNT", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert len(places) >= 2
+    assert not [(table, path) for table, path in places if f"`{table}` of `{path}`" not in recipe]
+    assert all((ROOT / path).is_file() for path in re.findall(r"`((?:tests|docs)/\S+\.\w+)`", recipe))
 
 
 def test_measure(added):

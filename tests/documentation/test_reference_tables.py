@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-RENEW = "run: python docs/tables.py"
+RENEW = "run: make update-docs"
 tables = runpy.run_path(str(DOCS / "tables.py"))
 
 

@@ -1,6 +1,4 @@
-"""The plan of a fit: what "auto" takes, what the docs say of it, and that everybody asks the same function."""
-
-from pathlib import Path
+"""The plan of a fit: what "auto" takes, and that everybody asks the same function."""
 
 import numpy as np
 
@@ -12,32 +10,8 @@ from scoreline.report.wording import fit_facts
 from scoreline.risks.registry import all_risks
 from scoreline.solvers.registry import all_solvers
 
-PAGE = Path(__file__).parents[2] / "docs/solvers.md"
 AMPLE, SCARCE, WIDE = Shape(10_000, 10, 3_000), Shape(900, 10, 300), Shape(5_000, 2_000, 1_500)
 every_measure = for_each("name", sorted(all_measures()))
-
-
-def words(measure, shape):
-    decided = plan(Request(), measure, shape)
-    return f"`{decided.solver.name}`, {decided.risk.name}"
-
-
-def table():
-    """Return the table of docs/solvers.md: what "auto" takes for each measure and shape; equal plans share a row."""
-    rows = {}
-    for name in all_measures():
-        measure = get_measure(name)
-        cells = tuple(words(measure, shape) for shape in (AMPLE, SCARCE, WIDE))
-        decided = plan(Request(), measure, SCARCE)
-        rows.setdefault((*cells, decided.training.value, decided.solver.reason), []).append(f"`{name}`")
-    head = ["measure", "a hundred rows per feature or more", "fewer rows", "a thousand features or more"]
-    lines = [f"| {' | '.join([*head, 'trained by', 'why'])} |", "| --- | --- | --- | --- | --- | --- |"]
-    lines += [f"| {' | '.join([', '.join(names), *cells])} |" for cells, names in rows.items()]
-    return "\n".join(lines)
-
-
-def test_the_table_in_the_docs_is_what_is_planned():
-    assert table() in PAGE.read_text(), f"docs/solvers.md must have this table:\n{table()}"
 
 
 @every_measure

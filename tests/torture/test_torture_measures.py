@@ -516,4 +516,4 @@ def test_one_positive_among_a_million():
 
 
 def test_there_is_a_second_formula_for_every_count_based_measure():
-    assert set(FORMULAS) == set(COUNTS)
+    assert set(FORMULAS) == set(COUNTS), "change FORMULAS in this file: see docs/extend.md"

@@ -13,7 +13,7 @@ COUNT_RISKS = ("logistic", "squared_hinge", "hinge", "hinge_free_intercept", "co
 ALL_RISKS = (*COUNT_RISKS, "contingency")  # measures whose worst labelling is known
 
 
-def _near_one(*counts: Counts) -> list[FloatArray]:
+def near_one(*counts: Counts) -> list[FloatArray]:
     """Return counts times a power of two that brings their sum to about 1, so that products do not overflow."""
     exponent = -np.frexp(sum(counts))[1]
     with np.errstate(under="ignore"):
@@ -194,7 +194,7 @@ class Mcc(CountsBasedMeasure):
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)) (eq. mcc), 0 where a factor is 0."""
-        tp, fp, fn, tn = _near_one(tp, fp, fn, tn)
+        tp, fp, fn, tn = near_one(tp, fp, fn, tn)
         # Two square roots, because the product of all four sums may overflow.
         scale = np.sqrt((tp + fp) * (tn + fn)) * np.sqrt((tp + fn) * (tn + fp))
         return np.clip(ratio(tp * tn - fp * fn, scale), -1.0, 1.0)  # the roots are rounded
@@ -210,7 +210,7 @@ class Kappa(CountsBasedMeasure):
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return 2 (TP TN - FP FN) / ((TP+FP)(FP+TN) + (TP+FN)(FN+TN)) (eq. kappa), 0 where the denominator is 0."""
-        tp, fp, fn, tn = _near_one(tp, fp, fn, tn)
+        tp, fp, fn, tn = near_one(tp, fp, fn, tn)
         return ratio(2.0 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
 
 
