@@ -16,9 +16,8 @@ from scoreline.runtime.types import AnyArray, FloatArray
 # STEP_SCALE steps, and a linear function is LINEAR_WEIGHT times cheaper; benchmarks/additive.py has the evidence.
 STEP_SCALE, LINEAR_WEIGHT = 32.0, 3.0
 LEAST_VARIANCE_SHARE = 2e-3  # of the largest variance of a function of the same basis
-LEAST_PAIR_VARIANCE_SHARE = (
-    5e-4  # the same, for pairs: equal values of two columns vary little in each of their functions
-)
+# The same for pairs. It is smaller because "both columns have the same value" varies little in each of many functions.
+LEAST_PAIR_VARIANCE_SHARE = 5e-4
 RARE_ROWS = 10.0  # weight of a category below which it shares an effect with other rare ones
 
 
