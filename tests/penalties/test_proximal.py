@@ -235,6 +235,17 @@ def test_working_sets_and_lbfgs_find_the_same(risk, monkeypatch):
     assert without.lower_bound <= on_sets.objective
 
 
+@for_each("risk", ["prbep", "roc_area", "roc_area_squared"])
+def test_an_empty_working_set_ends_the_run(risk):
+    """No feature violates optimality at w = 0 and a large alpha; the columns of none were copied."""
+    X, y = wide()
+    J = objective(X, np.where(y == 1, 1, -1), risk, 10.0, ElasticNetPenalty(1.0))
+    for start in (None, np.full(X.shape[1], 1e-3)):
+        result = ProximalSolver(tol=1e-12, max_iter=60).solve(J, start)
+        assert not result.w.any()
+        assert result.gap <= 1e-3 * result.objective
+
+
 def test_groups_in_working_sets():
     X, y = wide()
     groups = [[j, j + 1] for j in range(0, X.shape[1], 2)]

@@ -197,7 +197,9 @@ class ProximalSolver(Solver):
     def _step_on(
         self, objective: Objective, point: Point, features: AnyArray, violation: FloatArray, state: ProximalState
     ) -> Point | None:
-        """Return the point after several steps on the working set, whose columns are copied (one pass)."""
+        """Return the point after several steps on the working set, whose columns are copied (one pass); None if it is empty."""
+        if len(features) == 0:
+            return None
         part, model = objective.on_features(features), _Model()
         now = Point(point.w[features], point.z, point.mu, point.risk, point.penalty)
         slope, allowed = self._slope[features], SMALLER_VIOLATION * float(violation[features].max(initial=0.0))
