@@ -283,6 +283,7 @@ def main():
     parser.add_argument("--sets", default=None)
     parser.add_argument("--pay", action="store_true", help="test AUC and features of l2 and of the elastic net")
     parser.add_argument("--cap", type=float, default=CAP, help="seconds of the processor that a rival may take")
+    parser.add_argument("--rivals", default=None, help="only cells of these")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--table", type=Path, default=None, help="write the table to this file")
     cells.add_options(parser, "penalties")
@@ -302,6 +303,7 @@ def main():
             for name in sets
             for rival in ([each.__name__ for each in rivals if each.__name__ not in missing] or [None])
             if not (rival == "glum" and name in TOO_WIDE_FOR_GLUM)
+            and (options.rivals is None or rival in options.rivals.split(","))
         ]
         wanted.sort(key=lambda cell: (cell[3] == "saga", cell[0] == "mnist"))  # the slowest last
         found = cells.run(options, wanted, time_to_proof, load, list(sets))
