@@ -103,7 +103,8 @@ class FrameColumns(Columns):
         self.categorical = categorical_columns(X)
         for k, (name, column) in enumerate(frame_columns(X)):
             trained = known is not None and k < len(known)
-            numbers, texts = _numbers_of(name, column, known[k] if trained else None, trained)  # type: ignore[index]
+            before = known[k] if trained else None  # type: ignore[index]  # columns that were fitted have them
+            numbers, texts = _numbers_of(name, column, before, trained)
             self.names.append(name)
             self.columns.append(numbers)
             self.known.append(texts)

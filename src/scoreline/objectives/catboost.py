@@ -138,7 +138,7 @@ class CatBoostObjective(CatBoostMetric):
         return {"surrogate": self.surrogate}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["surrogate"])  # type: ignore[misc]
+        self.__init__(state["surrogate"])  # type: ignore[misc]  # how its objects are restored
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.measure.label}, risk={self.surrogate.risk.name!r})"

@@ -37,7 +37,7 @@ class ScoreLoss(torch.nn.Module):
         """Return measure, risk and memory for `repr`."""
         return f"{self.surrogate.measure.label}, risk={self.surrogate.risk.name!r}, memory={self.memory}"
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # PyTorch has no type for it
     def forward(self, scores: Tensor, labels: Any, sample_weight: Any = None) -> Tensor:
         """Return the loss of the scores.
 

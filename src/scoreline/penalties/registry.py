@@ -12,7 +12,7 @@ from scoreline.runtime.registry import discover, unknown_name
 @cache
 def all_penalties() -> dict[str, type[Penalty]]:
     """Return {name: class} of all penalties."""
-    return discover(penalties, Penalty)  # type: ignore[type-abstract]
+    return discover(penalties, Penalty)  # type: ignore[type-abstract]  # only its concrete subclasses are made
 
 
 def get_penalty(penalty: str | Penalty, params: dict[str, Any] | None = None) -> Penalty:
