@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from scoreline import MeasureClassifier, kernels
 from studies import narasimhan2015
-from studies.datasets import COTTONWOOD, Datasets
+from studies.datasets import COTTONWOOD, Datasets, Split
 from studies.mini_batch import buffers, one_pass_mini_batch
 from studies.narasimhan2015 import (
     DEFAULTS,
@@ -158,6 +158,27 @@ def test_a_cell_is_plain_and_ours_has_a_point_for_each_pass(monkeypatch, tmp_pat
     assert "PPI" in findings.missing
     assert [len(table.rows) for table in findings.tables] == [1, 1, 2, 2]
     assert found["steps"]["stamp, printed"].keys() == {"1", "100"}
+
+
+def test_all_methods_choose_among_the_same_alphas_on_five_splits(monkeypatch, tmp_path):
+    tried = {}
+
+    def fit(X, y, method, measure, cap, alpha, eta=1.0):
+        tried.setdefault(method, []).append((X.shape[0], alpha, eta))
+        return [(0.0, np.zeros(4))], "max_iter"
+
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(100) % 5 == 0, 1, -1)
+    rows = Split(rng.random((100, 3)), y, rng.random((100, 3)), y)
+    monkeypatch.setattr(narasimhan2015, "_fit", fit)
+    monkeypatch.setattr(narasimhan2015, "REPEATS", 1)
+    monkeypatch.setattr(Narasimhan2015, "_split", lambda self, name, k: rows)
+    found = Narasimhan2015(Datasets(tmp_path))._race("letter", "f1")
+    assert len(found["splits"]) == 5
+    for method, calls in tried.items():
+        choices = [(alpha, eta) for n, alpha, eta in calls if n == 80]
+        assert {alpha for alpha, _ in choices} == {1e-4, 1e-6}, method
+        assert len(choices) == len(set(choices)), method
 
 
 @pytest.mark.parametrize("eta", [1.0, 9.0])
