@@ -13,7 +13,7 @@ from sklearn.linear_model import SGDClassifier
 from scoreline.runtime.types import AnyArray, FloatArray
 from studies.datasets import SEED
 
-STEPS = (0.1, 0.01, 0.001)  # over the mean of |x|^2
+STEPS = (10.0, 1.0, 0.1, 0.01, 0.001)  # over the mean of |x|^2
 FIRST_EPOCH = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 1.0)  # looked at within the first epoch
 EPOCHS, MOST_LOOKS = 30, 10  # after so many epochs only every fifth is looked at
 FACTORS = {"squared_hinge": 2.0, "logistic": 1.0}  # the loss of scikit-learn over ours

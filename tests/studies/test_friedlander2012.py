@@ -21,6 +21,7 @@ def good():
         "lbfgs": run((5.0, 9.0, 30.0, 50.0), error=5.0), "hybrid, paper": run((1.0, 2.0, 12.0, 30.0), error=0.1),
         "shrink, sum": run((1.1, 2.0, 10.0, 20.0)), "shrink, path": run((1.1, 2.0, 9.0, 18.0), skipped=(0.1, 0.6)),
         "hybrid": run((0.1, 0.2, 3.0, 6.0)), "stochastic, 0.1": run((None, None, None, None)),
+        "stochastic, 10": run((None, None, None, None)), "stochastic, 1": run((None, None, None, None)),
         "stochastic, 0.01": run((0.2, 1.0, None, None)), "stochastic, 0.001": run((8.0, 20.0, None, None)),
     }  # fmt: skip
     shape = {"same": dict.fromkeys(SHRINKS, True), "features": 3, "runs": runs}
@@ -39,6 +40,15 @@ def test_all_claims_hold():
     dense = good()
     dense["some, squared_hinge"]["density"] = 1.0
     assert verdicts(dense) == verdicts(small)
+
+
+def test_a_set_of_four_thousand_rows_is_large():
+    results = good()
+    results["some, squared_hinge"]["rows"] = 4143  # farm-ads
+    assert verdicts(results) == [True] * 7
+    for method in STOCHASTIC:
+        results["some, squared_hinge"]["runs"][method]["to"] = [None] * 4
+    assert verdicts(results)[EARLY] is False
 
 
 CHANGES = [

@@ -26,10 +26,12 @@ from studies.ghanbari2018_rivals import by_adam, by_lbfgs, logistic, pairwise_hi
 from studies.implicit import by_rows, compared
 from studies.moments_trials import (
     LENGTHS,
+    RATIOS,
     GaussianSet,
     Setting,
     correlation,
     drawn,
+    gaussian_choices,
     gaussian_splits,
     known_set,
     path,
@@ -224,6 +226,35 @@ def test_trials_have_all_columns():
     starts = start_lengths("roc_auc", gaussian_splits(known, 1, 2), (None, 0.0))
     assert len(starts) == 2 * len(LENGTHS)
     assert starts["by rows, 0.01"]["value"] == pytest.approx(starts["by rows, 1"]["value"], abs=0.02)
+
+
+@pytest.mark.slow
+def test_choices_that_the_paper_does_not_print():
+    found = gaussian_choices("data_1", GaussianSet(60, 300, 0.2, 0.0), "accuracy", 0.95, 2)
+    assert [(end["ratio"], end["largest"]) for end in found] == [(r, s) for r in RATIOS for s in (False, True)]
+    assert all(end["exact"] == pytest.approx(0.95, abs=0.02) for end in found)
+    for norm, largest in zip(found[::2], found[1::2], strict=True):
+        assert largest["iterations"] <= norm["iterations"], "no component is larger than the norm"
+
+
+def test_reasons_are_made_of_what_was_measured():
+    figures = ours_as_paper()
+    figures["4.2"]["data_1"]["F"] = Figure(0.98, 0.001, 1.0)
+    ends = [
+        {"ratio": r, "largest": s, "exact": 0.99, "F": r, "rival": 2.0, "iterations": 9} for r in RATIOS for s in (0, 1)
+    ]
+    choices = {"4.2": {"data_1": ends}}
+    claims = table_claims(figures, PAPER, True, choices)
+    reason = only(claims, "Table 4.2: with moments").reason
+    assert "of 1 sets it is ahead on 0 with the norm and a ratio of deviations of 0.33" in reason
+    assert "1 with the largest component and a ratio of deviations of 3" in reason
+    tables = Ghanbari2018(Datasets(), quick=False).findings({"data_1, choices 4.2": ends}).tables
+    assert [(table.title[:7], len(table.rows)) for table in tables] == [("Choices", 2)]
+    rows = list(beside("4.5", figures, PAPER))
+    better = {row.name: {"Adam": Figure(1.0, 0.0)} for row in rows}
+    excess = dict.fromkeys(better, 0.5) | {"a9a": 0.001}
+    (claim,) = rivals_claims(better, rows, True, excess)
+    assert "a9a 0.1 %" in claim.reason
 
 
 def test_sets_without_a_figure_are_not_judged():
