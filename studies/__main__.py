@@ -70,6 +70,12 @@ def make_parser() -> Parser:
         help="begin nothing new after N minutes; the same command goes on from there",
     )
     parser.add_argument(
+        "--limit",
+        type=float,
+        metavar="SECONDS",
+        help="limit of one fit, instead of that of the study: a run with a smaller one says less about slow rivals",
+    )
+    parser.add_argument(
         "--jobs",
         type=int,
         default=1,
@@ -106,7 +112,7 @@ def _run_study(
     name: str, out: Path | None, minutes: float | None, options: Any, output: Output
 ) -> tuple[dict[str, Any], float]:
     """Run and print one study; return its results for the JSON object, and the seconds that its parts took."""
-    study = get_study(name)(Datasets(options.data), options.quick)
+    study = get_study(name)(Datasets(options.data), options.quick, options.limit)
     kept = None if out is None else out.with_name(out.name + ".jsonl")
     with output.progress("running") as progress, writing(out or ""):
         findings, results = reproduce(study, kept, options.fresh, progress.update, minutes, options.jobs)

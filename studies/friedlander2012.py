@@ -74,7 +74,7 @@ class Friedlander2012(Study):
 
     @property
     def _cap(self) -> float:
-        return 1.0 if self.quick else 60.0
+        return self.limit_of_a_fit(1.0, 60.0)
 
     @property
     def _most_passes(self) -> float:

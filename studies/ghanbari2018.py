@@ -92,7 +92,7 @@ class Ghanbari2018(Study):
 
     @property
     def _cap(self) -> float:
-        return 2.0 if self.quick else 20.0
+        return self.limit_of_a_fit(2.0, 20.0)
 
     def cells(self) -> list[Cell]:
         """Return a cell for each set and table, those of the figures, and the one about the number of rows."""

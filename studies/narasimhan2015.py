@@ -94,7 +94,7 @@ class Narasimhan2015(Study):
 
     @property
     def _cap(self) -> float:
-        return 0.5 if self.quick else 3.0
+        return self.limit_of_a_fit(0.5, 3.0)
 
     @property
     def _names(self) -> list[str]:

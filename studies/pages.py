@@ -24,9 +24,16 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
     made = (
         f"scoreline {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {datetime.date.today()}"
     )
-    command = f"make reproduce NAME={study.name}" + (" ARGS=--quick" if study.quick else "")
+    options = ["--quick"] * study.quick + ([] if study.limit is None else [f"--limit {study.limit:g}"])
+    command = f"make reproduce NAME={study.name}"
+    if options:
+        command += f' ARGS="{" ".join(options)}"' if study.limit is not None else " ARGS=--quick"
     took = f"One after the other, the parts took {findings.seconds / 60.0:.1f} minutes of one core."
     parts = [f"# {study.name}", wrapped(study.paper + "."), f"`{command}`; {made}.", took]
+    if study.limit is not None:
+        parts.append(
+            wrapped(f"Reduced run: every fit had at most {study.limit:g} s, instead of the limit of the study.")
+        )
     if study.quick:
         parts.append("Quick run: small problems, whose figures say little about the paper's.")
     if findings.missing:

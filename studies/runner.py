@@ -92,7 +92,8 @@ def _run(cell: Cell) -> Done:
 def _header(study: Study) -> dict[str, Any]:
     from scoreline import __version__
 
-    return {"study": study.name, "quick": study.quick, "scoreline": __version__}
+    limit = {} if study.limit is None else {"limit": study.limit}
+    return {"study": study.name, "quick": study.quick, "scoreline": __version__, **limit}
 
 
 def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Done]:

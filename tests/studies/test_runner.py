@@ -120,6 +120,19 @@ def test_pages(study, tmp_path):
     assert grid(Table("t", ("a|b",), [("c|d",)])).splitlines()[0] == r"| a\|b |"
 
 
+def test_a_limit_of_a_fit_is_kept_and_printed(tmp_path):
+    study = Small(Datasets(tmp_path), limit=2.0)
+    assert study.limit_of_a_fit(1.0, 9.0) == 2.0
+    assert Small(Datasets(tmp_path)).limit_of_a_fit(1.0, 9.0) == 9.0
+    findings, results = reproduce(study, tmp_path / "s.jsonl")
+    write(tmp_path / "s", study, findings, results)
+    page = (tmp_path / "s.md").read_text()
+    assert 'ARGS="--limit 2"' in page
+    assert "every fit had at most 2 s" in page
+    with pytest.raises(ValueError, match="belongs to another run"):
+        reproduce(Small(Datasets(tmp_path)), tmp_path / "s.jsonl")
+
+
 def test_data_sets(tmp_path):
     rows = "".join(f"{'+1' if k % 3 == 0 else '-1'} 1:{k} 2:{k % 5}\n" for k in range(60))
     (tmp_path / "own.svm").write_text(rows)
