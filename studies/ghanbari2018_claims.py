@@ -49,10 +49,10 @@ def table_claims(
     claims = []
     for table in ("4.2", "4.3"):
         if rows := list(beside(table, ours, paper)):
-            tried = (choices or {}).get(table, {})
+            by_set = (choices or {}).get(table, {})
             claims += [
                 _exact(table, rows, judged),
-                _ahead(table, rows, judged, tried),
+                _ahead(table, rows, judged, by_set),
                 _faster(table, rows, judged, 1.0),
             ]
     for table, least in (("4.5", 1.0), ("4.6", MANY)):

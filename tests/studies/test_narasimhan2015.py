@@ -161,10 +161,10 @@ def test_a_cell_is_plain_and_ours_has_a_point_for_each_pass(monkeypatch, tmp_pat
 
 
 def test_all_methods_choose_among_the_same_alphas_on_five_splits(monkeypatch, tmp_path):
-    tried = {}
+    calls = {}
 
     def fit(X, y, method, measure, cap, alpha, eta=1.0):
-        tried.setdefault(method, []).append((X.shape[0], alpha, eta))
+        calls.setdefault(method, []).append((X.shape[0], alpha, eta))
         return [(0.0, np.zeros(4))], "max_iter"
 
     rng = np.random.default_rng(0)
@@ -175,8 +175,8 @@ def test_all_methods_choose_among_the_same_alphas_on_five_splits(monkeypatch, tm
     monkeypatch.setattr(Narasimhan2015, "_split", lambda self, name, k: rows)
     found = Narasimhan2015(Datasets(tmp_path))._race("letter", "f1")
     assert len(found["splits"]) == 5
-    for method, calls in tried.items():
-        choices = [(alpha, eta) for n, alpha, eta in calls if n == 80]
+    for method, own in calls.items():
+        choices = [(alpha, eta) for n, alpha, eta in own if n == 80]
         assert {alpha for alpha, _ in choices} == {1e-4, 1e-6}, method
         assert len(choices) == len(set(choices)), method
 
