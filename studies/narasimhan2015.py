@@ -231,16 +231,18 @@ class _Track:
 
 
 def _regret(sizes: Sequence[int], epochs: int, draws: int) -> dict[str, Any]:
-    seen, distances = by_epoch(epochs, draws)
+    seen, distances = by_epoch(epochs, 4 * draws)  # all draws at once, which is cheap
     found = {solver: gaps(measure, sizes, draws) for measure, solver in SOLVERS.items()}
     return {"rows": list(sizes), **found, "epochs": seen, "algorithm 3": distances}
 
 
 def regret_claims(found: Mapping[str, Any], judged: bool) -> list[Claim]:
     """Return whether the distance to the optimum falls with the rows as theorems 4 and 9 say."""
-    texts, slopes = {}, {}
+    texts, slopes, reasons = {}, {}, {}
     for who, rows in (("spade", "rows"), ("algorithm 3", "epochs"), ("stamp", "rows")):
         half = len(found[rows]) // 2
+        scaled = np.array(found[who][half:]) * np.sqrt(found[rows][half:])
+        reasons[who] = f"there the distance times sqrt(T) lies between {scaled.min():.2g} and {scaled.max():.2g}"
         logs = np.log(found[rows][half:]), np.log(np.maximum(found[who][half:], 1e-12))
         slopes[who] = float(np.polyfit(*logs, 1)[0])
         texts[who] = f"exponent {slopes[who]:.2f} over the later half, {found[who][0]:.4f} to {found[who][-1]:.4f}"
@@ -248,11 +250,12 @@ def regret_claims(found: Mapping[str, Any], judged: bool) -> list[Claim]:
     return [
         Claim(
             "theorem 4: SPADE is within O(T^-1/2) of the optimum after T rows", "exponent -0.5", texts["spade"],
-            verdicts["spade"],
+            verdicts["spade"], reasons["spade"] if verdicts["spade"] is False else "",
         ),
         Claim(
             "theorem 9: STAMP, algorithm 3, is within O(T^-1/2) of the optimum after T rows", "exponent -0.5",
-            texts["algorithm 3"], verdicts["algorithm 3"], "",
+            texts["algorithm 3"], verdicts["algorithm 3"],
+            reasons["algorithm 3"] if verdicts["algorithm 3"] is False else "",
             f"{texts['stamp']}: the level is the measure of the predictions, as in the paper's experiments",
         ),
     ]  # fmt: skip
@@ -472,8 +475,10 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
         or (pair["seconds"]["1pmb"] or math.inf) > 2.0 * (pair["seconds"][pair["mine"]] or math.inf)
         for key, pair in mini.pairs.items() if "1pmb" in pair["ends"]
     }  # fmt: skip
-    like_amp = {key: pair["ends"]["stamp"] - pair["ends"]["amp"] for key, pair in proved.pairs.items()}
-    close = [key for key, value in like_amp.items() if value >= -WITHIN]
+    behind = [key for key, holds in struggles.items() if not holds]
+    amp, amp_default = (
+        _compared_with_amp(group.cells, who) for group, who in ((mini, "stamp, printed"), (proved, "stamp"))
+    )
     own = ", ".join(
         f"{key} {pair['ends']['1pmb']:.3f} against {pair['ends'][pair['mine']]:.3f}"
         for key, pair in mini.pairs.items() if key in struggles
@@ -512,14 +517,13 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
         ),
         Claim(
             "1PMB ends below STAMP for F1, or is much slower", "struggles", own or "-",
-            all(struggles.values()) if struggles and judged else None,
-            "" if all(struggles.values()) else "its step was chosen on held-out rows here",
+            not behind if struggles and judged else None,
+            f"within {WITHIN:g} of STAMP's end in less than twice its time on {', '.join(behind)}" if behind else "",
         ),
         Claim(
             f"STAMP ends where AMP does, less {WITHIN:g}, or above it (theorem 9)", "proved for enough rows",
-            "see the defaults: AMP and STAMP have a threshold", len(close) >= MOST * len(like_amp) if judged else None,
-            "; ".join(f"{key} {value:+.3f}" for key, value in like_amp.items() if key not in close),
-            f"{len(close)} of {len(like_amp)}",
+            f"{amp[0]}, both with the best threshold", amp[1] if mini.cells and judged else None, "" if amp[1] else amp[2],
+            amp_default[0] + (f", not {amp_default[2]}" if amp_default[2] else ""),
         ),
         Claim(
             "simple binary classification (logistic regression without a threshold) is very poor: 0.05 below the best",
@@ -528,6 +532,17 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
             "; ".join(f"not {key}" for key, holds in very.items() if not holds),
         ),
     ]  # fmt: skip
+
+
+def _compared_with_amp(cells: Mapping[str, Any], method: str) -> tuple[str, bool, str]:
+    """Count cells in which a method ends within 0.01 of AMP or above it, both with a threshold; name the others."""
+    gaps = {
+        key: float(np.mean([runs[method]["curve"][-1][1] - runs["amp"]["curve"][-1][1] for runs in cell["splits"]]))
+        for key, cell in cells.items()
+    }  # fmt: skip
+    missed = [f"{key} {gap:+.3f}" for key, gap in gaps.items() if gap < -WITHIN]
+    good = len(gaps) - len(missed)
+    return f"{good} of {len(gaps)}", bool(gaps) and good >= MOST * len(gaps), "; ".join(missed)
 
 
 def _ends(results: Mapping[str, Any], tuned: bool) -> Table:
