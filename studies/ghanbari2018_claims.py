@@ -229,7 +229,7 @@ def _adam_reason(names: list[str], excess: Mapping[str, float]) -> str:
         return "see the column of Adam's objective in table 4.7"
     text = ", ".join(f"{name} {value:.1f} %" for name, value in known.items())
     rest = f"; on the other sets {np.median(others):.1f} % (median)" if others else ""
-    return f"its training objective ends near the minimum there, above it by: {text}{rest}"
+    return f"there its training objective ends above the minimum by no more than this: {text}{rest}"
 
 
 def path_claims(paths: Mapping[str, Mapping[str, Any]], judged: bool) -> list[Claim]:
