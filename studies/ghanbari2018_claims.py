@@ -153,8 +153,8 @@ def _ahead(table: str, rows: list[Row], judged: bool, choices: Mapping[str, Any]
         texts.append(f"on {len(rows) - len(gaps)} of {len(rows)}" + (f", not {names}" if gaps else ""))
         behind.append(set(gaps))
     reason = (
-        "without a ridge F fits what its covariances have by chance where a class has fewer rows than columns, and the more so "
-        f"the later L-BFGS stops{_choices_text(choices)}"
+        "without a ridge F fits what its covariances have by chance where a class has few rows for its columns, and how moments "
+        f"are drawn matters, too{_choices_text(choices)}"
     )
     return _claim(
         f"Table {table}: with moments of the rows {NAMES[table][0]} is ahead of {NAMES[table][1]}",
@@ -164,16 +164,20 @@ def _ahead(table: str, rows: list[Row], judged: bool, choices: Mapping[str, Any]
 
 def _choices_text(choices: Mapping[str, Any]) -> str:
     """Return on how many sets the function is ahead, by each choice that the paper does not print."""
-    counts: dict[tuple[float, bool], int] = {}
+    counts: dict[float, list[int]] = {}
     for ends in choices.values():
         for end in ends:
-            key = float(end["ratio"]), bool(end["largest"])
-            counts[key] = counts.get(key, 0) + (end["F"] > end["rival"])
+            by_stop = counts.setdefault(float(end["ratio"]), [0, 0])
+            by_stop[bool(end["largest"])] += end["F"] > end["rival"]
     parts = [
-        f"{count} with {'the largest component' if largest else 'the norm'} and a ratio of deviations of {ratio:.2g}"
-        for (ratio, largest), count in counts.items()
+        f"{norm} (stopped by the norm of the gradient) and {largest} (by its largest component) at ratio {ratio:.2g}"
+        for ratio, (norm, largest) in counts.items()
     ]
-    return f"; of {len(choices)} sets it is ahead on {', '.join(parts)} (see the table of choices)" if parts else ""
+    if not parts:
+        return ""
+    return (
+        f": by the ratio of deviations F is ahead, of {len(choices)} sets of up to 1000 columns, on {', '.join(parts)}"
+    )
 
 
 def _colon(row: Row, judged: bool) -> Claim:
