@@ -153,8 +153,8 @@ def _ahead(table: str, rows: list[Row], judged: bool, choices: Mapping[str, Any]
         texts.append(f"on {len(rows) - len(gaps)} of {len(rows)}" + (f", not {names}" if gaps else ""))
         behind.append(set(gaps))
     reason = (
-        "without a ridge F fits what its covariances have by chance where a class has few rows for its columns, and how moments "
-        f"are drawn matters, too{_choices_text(choices)}"
+        "without a ridge F fits what its covariances have by chance where a class has few rows for its columns, and how "
+        f"moments are drawn matters, too{_choices_text(choices)}"
     )
     return _claim(
         f"Table {table}: with moments of the rows {NAMES[table][0]} is ahead of {NAMES[table][1]}",
