@@ -179,7 +179,7 @@ class Friedlander2012(Study):
 
     def _draw(self, results: Mapping[str, Any], name: str, figure: Any) -> None:
         """Draw objective, test error and rows skipped against passes, a column for each risk."""
-        figure.set_size_inches(4.6 * len(RISKS), 7.4)
+        figure.set_size_inches(4.6 * len(RISKS), 8.0)
         axes = figure.subplots(3, len(RISKS), squeeze=False, sharex="col")
         for column, risk in zip(axes.T, RISKS, strict=True):
             cell = results[_key(name, risk)]
@@ -208,7 +208,9 @@ class Friedlander2012(Study):
             ax.tick_params(labelsize=8)
         for ax, what in zip(axes[:, 0], ("J / J* - 1", "test error, %", "rows skipped, %, mean of 9"), strict=True):
             ax.set_ylabel(what, color=MUTED)
-        axes[0][0].legend(frameon=False, fontsize=8)
+        figure.legend(
+            *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
+        )
         figure.suptitle(name, fontsize=10)
 
 
