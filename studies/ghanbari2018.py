@@ -388,9 +388,9 @@ def _implicit_table(found: Mapping[str, Mapping[str, float]]) -> Table:
     ]
     head = ("data", "F_n01, 1000 columns", "F_nrank, 1000 columns", "F_nrank, all columns", "iterations there")
     note = (
-        "1 - cosine of the coefficients by products with covariances that are never formed, and in another way: for the 1000 "
-        "columns of the most non-zeros the paper's procedure with covariances that are formed, for all columns a system with "
-        "one equation per row."
+        "1 - cosine of the coefficients by products with covariances that are never formed, and in another way. For the 1000 "
+        "columns of the most non-zeros this is the paper's procedure with covariances that are formed. For all columns it is a "
+        "system with one equation per row."
     )
     return Table("Covariances that are never formed", head, rows, note)
 
@@ -420,7 +420,7 @@ def _rivals_table(
         f"of more than {MANY_ROWS:,} rows. The last column compares the training objective at Adam's end with that at the end "
         "of L-BFGS."
     )
-    return Table("Table 4.7: beside LDA and Adam", head, rows, note)
+    return Table("Table 4.7: compared with LDA and Adam", head, rows, note)
 
 
 def _starts_table(names: Sequence[str], results: Mapping[str, Any]) -> Table:

@@ -246,8 +246,8 @@ def test_reasons_are_made_of_what_was_measured():
     choices = {"4.2": {"data_1": ends}}
     claims = table_claims(figures, PAPER, True, choices)
     reason = only(claims, "Table 4.2: with moments").reason
-    assert "on 0 (stopped by the norm of the gradient) and 0 (by its largest component) at ratio 0.33" in reason
-    assert "1 (stopped by the norm of the gradient) and 1 (by its largest component) at ratio 3" in reason
+    assert "Of 1 sets of up to 1000 columns F is ahead on 0 at ratio 0.33, 0 at ratio 1, 1 at ratio 3" in reason
+    assert "it is ahead on 0 at ratio 0.33, 0 at ratio 1, 1 at ratio 3" in reason
     tables = Ghanbari2018(Datasets(), quick=False).findings({"data_1, choices 4.2": ends}).tables
     assert [(table.title[:7], len(table.rows)) for table in tables] == [("Choices", 2)]
     rows = list(beside("4.5", figures, PAPER))
