@@ -29,7 +29,7 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
     if options:
         command += f' ARGS="{" ".join(options)}"' if study.limit is not None else " ARGS=--quick"
     took = f"One after the other, the parts took {findings.seconds / 60.0:.1f} minutes of one core."
-    parts = [f"# {study.name}", wrapped(study.paper + "."), f"`{command}`; {made}.", took]
+    parts = [f"# {study.name}", wrapped(study.paper + "."), wrapped(f"`{command}`; {made}."), took]
     if study.limit is not None:
         parts.append(
             wrapped(f"Reduced run: every fit had at most {study.limit:g} s, instead of the limit of the study.")
