@@ -27,7 +27,7 @@ help:
 	@echo "make bench-compare  is the working tree slower than BASE (origin/main)? fails if so"
 	@echo "make rivals     other libraries on the same splits; needs SCORELINE_DATA, and hours with all sets (ARGS=...)"
 	@echo "make benchopt   scoreline, LIBLINEAR, scikit-learn and dlib as a benchopt benchmark (ARGS=-d ... -s ...)"
-	@echo "make reproduce NAME=zhang2012  a paper's tables and figures (ARGS=--quick: seconds instead of hours)"
+	@echo "make reproduce  tables and figures of five papers (NAME=zhang2012: of one; ARGS=--quick: a minute instead of hours)"
 	@echo "make docs       HTML documentation in docs/_build"
 	@echo "make doctor     versions, threads, caches and devices, to paste into an issue"
 	@echo "make dist       the wheel and the source archive in dist, the same bytes for the same commit"

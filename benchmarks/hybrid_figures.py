@@ -19,7 +19,6 @@ from scoreline.operators import as_operator
 from scoreline.risks import SquaredHingeRisk
 from scoreline.solvers import HybridSolver, LbfgsSolver, NewtonSolver
 from smoothing_data import VARIABLE, load
-from studies.stochastic import STEPS
 from studies.stochastic import stochastic as by_stochastic_gradient
 
 SETS = ("covtype", "kddcup99", "census-income")
@@ -27,6 +26,7 @@ ALPHA = 1e-4
 MOST_PASSES, CLOSE = 300.0, 1e-8  # where curves end
 WINDOW = 9  # iterations that the share of skipped rows is averaged over
 PAPER = {"growth": "paper", "precondition": False, "first_rows": 1}
+STEPS = (0.1, 0.01, 0.001)  # over the mean of |x|^2; the study has larger ones, too
 STYLES = {  # colour, width, style
     "L-BFGS, all rows": ("#444444", 1.8, "-"),
     "stochastic gradient, step 0.1": ("#f0b27a", 1.5, "-"),

@@ -1,7 +1,8 @@
-"""Reproduce what the papers behind the solvers claim, and say whether it holds: `python -m studies NAME`."""
+"""Reproduce what the papers behind the solvers claim, and say whether it holds: `python -m studies [NAME]`."""
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from studies.datasets import Datasets
 from studies.pages import write
 
 EXAMPLES = """examples:
+  make reproduce ARGS="--out all"
   make reproduce NAME=zhang2010
   make reproduce NAME=zhang2012 ARGS="--data datasets --out zhang2012"
   make reproduce NAME=zhang2012 ARGS="--quick --out try"
@@ -46,7 +48,12 @@ def make_parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     about = "; ".join(f"{name}: {study.claim}" for name, study in STUDIES.items())
-    parser.add_argument("name", choices=sorted(STUDIES), help=about.replace("%", "%%"))
+    parser.add_argument(
+        "name",
+        nargs="?",
+        choices=sorted(STUDIES),
+        help=f"the study, or all of them where it is left out. {about.replace('%', '%%')}",
+    )
     parser.add_argument(
         "--data", metavar="FOLDER", help="folder of NAME.svm or NAME.svm.xz (SCORELINE_DATA, else the cache)"
     )
@@ -54,13 +61,19 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--out",
         metavar="NAME",
-        help="write NAME.json, NAME.md and pictures; NAME.jsonl keeps what is done, for going on",
+        help="write NAME.json, NAME.md and pictures (all studies: NAME-STUDY.md); NAME.jsonl keeps what is done, for going on",
     )
     parser.add_argument(
         "--minutes",
         type=float,
         metavar="N",
         help="begin nothing new after N minutes; the same command goes on from there",
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        metavar="SECONDS",
+        help="limit of one fit, instead of that of the study: a run with a smaller one says less about slow rivals",
     )
     parser.add_argument(
         "--jobs",
@@ -75,14 +88,34 @@ def make_parser() -> Parser:
 
 
 def run(options: Any, output: Output) -> None:
-    """Run a study and print what the paper says beside what was found."""
+    """Run one study, or all of them, and print what the paper says beside what was found."""
     if options.out and not Path(options.out).absolute().parent.is_dir():
-        raise ValueError(f"--out {options.out}: its folder does not exist; create it first")
-    study = get_study(options.name)(Datasets(options.data), options.quick)
+        raise ValueError(f"--out {options.out}: its folder does not exist; make it first")
     out = Path(options.out) if options.out else None
-    record = None if out is None else out.with_name(out.name + ".jsonl")
-    with output.progress("running") as progress, writing(options.out or ""):
-        findings, results = reproduce(study, record, options.fresh, progress.update, options.minutes, options.jobs)
+    if options.name is not None:
+        results, _ = _run_study(options.name, out, options.minutes, options, output)
+        output.results(**results)
+        return
+    begin, every, seconds = time.perf_counter(), [], 0.0
+    for name in STUDIES:
+        left = None if options.minutes is None else max(0.0, options.minutes - (time.perf_counter() - begin) / 60.0)
+        own = None if out is None else out.with_name(f"{out.name}-{name}")
+        output.text(f"== {name}")
+        results, took = _run_study(name, own, left, options, output)
+        every.append(results)
+        seconds += took
+    output.results(studies=every, seconds=seconds)
+    output.text(f"The parts of all {len(STUDIES)} studies took {seconds / 60.0:.1f} minutes, one after the other.")
+
+
+def _run_study(
+    name: str, out: Path | None, minutes: float | None, options: Any, output: Output
+) -> tuple[dict[str, Any], float]:
+    """Run and print one study; return its results for the JSON object, and the seconds that its parts took."""
+    study = get_study(name)(Datasets(options.data), options.quick, options.limit)
+    kept = None if out is None else out.with_name(out.name + ".jsonl")
+    with output.progress("running") as progress, writing(out or ""):
+        findings, results = reproduce(study, kept, options.fresh, progress.update, minutes, options.jobs)
     if findings.missing:
         output.note(f"not on this machine: {', '.join(findings.missing)}; see docs/datasets.md")
     if findings.left:
@@ -96,21 +129,20 @@ def run(options: Any, output: Output) -> None:
             + (f", {claim.reason}" if claim.reason else "")
         )
     tables, claims = ([each._asdict() for each in group] for group in (findings.tables, findings.claims))
-    output.results(
-        study=study.name, tables=tables, claims=claims, missing=findings.missing, reproduces=findings.reproduces
-    )
-    verdicts = {
+    judged = {
         True: "All claims that were judged reproduce.",
         False: "NOT all claims reproduce.",
         None: "Nothing was judged.",
     }
-    output.text(verdicts[findings.reproduces])
+    output.text(judged[findings.reproduces])
     if out is not None:
-        with writing(options.out):
+        with writing(out):
             notes = write(out, study, findings, plain(results))
         for note in notes:
             output.note(note)
-        output.text(f"written to {options.out}.json and {options.out}.md")
+        output.text(f"written to {out}.json and {out}.md")
+    content = {"study": study.name, "tables": tables, "claims": claims, "missing": findings.missing}
+    return content | {"reproduces": findings.reproduces}, findings.seconds
 
 
 if __name__ == "__main__":

@@ -76,9 +76,13 @@ WIDE = ("rcv1-1000", "farm-ads", "sector")  # stand-ins, by covariances that are
 LARGE = ("poker", "letter", "shuttle", "ijcnn1", "a9a", "w8a", "mnist", "covtype")  # Table 4.4: at least 20,000 rows
 # Sets whose figures differ, and why, as far as it is known.
 REASONS = {
-    "letter": "which letter is positive the paper does not say; without the file letter-classes it is A",
-    "mnist": "the paper has 100,000 rows and does not say which digit is positive; the file has 9 against the rest",
-    "shuttle": "which class is positive the paper does not say; the file has class 5 against the rest",
+    "letter": "which letter is positive the paper does not say; the file has A, and labels of the others were not to be had",
+    "mnist": (
+        "the paper has 100,000 rows and does not say which digit is positive; the file has 9, and the others were not to be had"
+    ),
+    "shuttle": (
+        "which class is positive the paper does not say; the file has class 5, and labels of the others were not to be had"
+    ),
     "segment": "the paper has 210 rows and does not say which class is positive",
     "colon-cancer": "62 rows; much depends on the random start",
     "covtype": "F_n01 has several minima, and the procedure does not arrive at one in 500 iterations",

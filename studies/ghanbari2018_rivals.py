@@ -67,9 +67,9 @@ def random_start(X: Any, measure: str, length: float, rng: np.random.Generator) 
     return np.asarray(length * rng.standard_normal(X.shape[1] + (measure == "accuracy")), dtype=float)
 
 
-def by_lbfgs(X: Any, y: AnyArray, measure: str, penalty: float, start: FloatArray) -> Linear:
-    """Return where the paper's L-BFGS ends on the convex loss."""
-    v, iterations = paper_lbfgs(with_penalty(X, y, measure, penalty), start)
+def by_lbfgs(X: Any, y: AnyArray, measure: str, penalty: float, start: FloatArray, order: float = 2.0) -> Linear:
+    """Return where the paper's L-BFGS ends on the convex loss, stopped by a norm of the gradient of this order."""
+    v, iterations = paper_lbfgs(with_penalty(X, y, measure, penalty), start, order)
     return _linear(v, X.shape[1], iterations)
 
 

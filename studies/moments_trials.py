@@ -27,7 +27,16 @@ from scoreline.solvers.normal_model import (
 )
 from studies.datasets import SEED, Split
 from studies.ghanbari2018_paper import GaussianSet
-from studies.ghanbari2018_rivals import BATCH, LOSSES, SMALL_BATCHES, Linear, by_adam, by_lbfgs, random_start
+from studies.ghanbari2018_rivals import (
+    BATCH,
+    LOSSES,
+    SMALL_BATCHES,
+    Linear,
+    by_adam,
+    by_lbfgs,
+    random_start,
+    with_penalty,
+)
 
 TINY_PENALTY = 1e-6  # of the library's solvers where the paper has 0: separable classes have no minimum then
 TOL = 1e-3
@@ -35,6 +44,8 @@ POINTS, STARTS, PAIRS, BINS = 100, 5, 50_000, 40
 GROWING = GaussianSet(10, 0, 0.3, 0.0)  # the set of which ever more rows are drawn
 LENGTHS = (0.01, 0.1, 1.0, 10.0)  # deviations of random starts; the paper does not print its own
 PRINTED, DEFAULTS = ("F", "rival"), ("ours", "ours_rival")
+RATIOS = (1.0 / 3.0, 1.0, 3.0)  # of the deviations of the classes of Gaussian sets
+STOPS = (2.0, math.inf)  # orders of the norm of the gradient by which L-BFGS stops
 DEFAULT_RUNS = 5  # of the library's defaults, which stand beside; the paper's methods have all 20
 
 
@@ -72,10 +83,10 @@ def model_of(method: str, measure: str, y: AnyArray, cap: float, penalty: float)
     return MeasureClassifier(measure, solver="smoothed", risk="roc_area", **common)
 
 
-def paper_function(X: Any, y: AnyArray, measure: str, length_penalty: float) -> Linear:
+def paper_function(X: Any, y: AnyArray, measure: str, length_penalty: float, order: float = 2.0) -> Linear:
     """Return where the paper's procedure ends on F_n01 or F_nrank: no ridge, L-BFGS, its start and its stop."""
     solver = MomentsSolver(method="paper", ridge=0.0)
-    solver.length_penalty = length_penalty
+    solver.length_penalty, solver.gradient_norm = length_penalty, order
     found = solver.train(as_operator(X), y, None, measure, (1.0, 1.0))
     return Linear(found.w, found.intercept, found.n_iter)
 
@@ -101,17 +112,17 @@ def trained(method: str, measure: str, X: Any, y: AnyArray, setting: Setting, st
     return model.decision_function
 
 
-def trials(methods: Iterable[str], measure: str, splits: Iterable[Split], setting: Setting) -> dict[str, Any]:
-    """Return the test value and the seconds of every method on every split; of the defaults on the first five."""
+def tried(methods: Iterable[str], measure: str, splits: Iterable[Split], setting: Setting) -> dict[str, Any]:
+    """Return the test value and the processor time of every method on every split; of the defaults on the first five."""
     found: dict[str, Any] = {method: {"values": [], "seconds": []} for method in methods}
     for run, rows in enumerate(splits):
         start = random_start(rows.X, measure, 1.0, np.random.default_rng([setting.seed, run]))
         for method, own in found.items():
             if method in DEFAULTS and run >= DEFAULT_RUNS:
                 continue
-            begin = time.perf_counter()
+            begin = time.process_time()
             scores = trained(method, measure, rows.X, rows.y, setting, start)
-            own["seconds"].append(time.perf_counter() - begin)
+            own["seconds"].append(time.process_time() - begin)
             own["values"].append(value(measure, rows.y_test, scores(rows.X_test)))
     return found
 
@@ -135,20 +146,29 @@ def start_lengths(measure: str, splits: Iterable[Split], penalties: Sequence[flo
 
 
 def discriminant_and_adam(name: str, splits: Iterable[Split]) -> dict[str, Any]:
-    """Return test accuracies of scikit-learn's LDA and of Adam, as in table 4.7."""
+    """Return test accuracies of scikit-learn's LDA and of Adam, as in table 4.7.
+
+    "excess" of Adam is how far the training objective of its end lies above that of L-BFGS, relative to the latter.
+    """
     found: dict[str, Any] = {method: {"values": [], "seconds": []} for method in ("LDA", "Adam")}
+    found["Adam"]["excess"] = []
     for run, rows in enumerate(splits):
         X, X_test = (each.toarray() if hasattr(each, "toarray") else each for each in (rows.X, rows.X_test))
-        begin = time.perf_counter()
+        begin = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # repeated columns
             scores = LinearDiscriminantAnalysis().fit(X, rows.y).decision_function(X_test)
-        found["LDA"]["seconds"].append(time.perf_counter() - begin)
+        found["LDA"]["seconds"].append(time.process_time() - begin)
         found["LDA"]["values"].append(value("accuracy", rows.y_test, scores))
-        begin, batch = time.perf_counter(), SMALL_BATCHES.get(name, BATCH)
-        end = by_adam(X, rows.y, 1.0 / len(rows.y), batch, np.random.default_rng([SEED, run]))
-        found["Adam"]["seconds"].append(time.perf_counter() - begin)
+        begin, batch = time.process_time(), SMALL_BATCHES.get(name, BATCH)
+        penalty, rng = 1.0 / len(rows.y), np.random.default_rng([SEED, run])
+        end = by_adam(X, rows.y, penalty, batch, rng)
+        found["Adam"]["seconds"].append(time.process_time() - begin)
         found["Adam"]["values"].append(value("accuracy", rows.y_test, end.scores(X_test)))
+        best = by_lbfgs(X, rows.y, "accuracy", penalty, np.zeros(X.shape[1] + 1))
+        loss = with_penalty(X, rows.y, "accuracy", penalty)
+        least, reached = (loss(np.append(own.w, own.intercept))[0] for own in (best, end))
+        found["Adam"]["excess"].append(reached / least - 1.0)
     return found
 
 
@@ -166,15 +186,16 @@ def value(measure: str, y: AnyArray, scores: FloatArray) -> float:
     return float(get_measure(measure).value(y > 0, scores))
 
 
-def known_set(seed: int, size: GaussianSet, accuracy: float) -> KnownSet:
+def known_set(seed: int, size: GaussianSet, accuracy: float, ratio: float = 1.0) -> KnownSet:
     """Return a Gaussian set whose best linear classifier is about that accurate.
 
     How moments were drawn the paper does not say. Here either class has A A'/d + 0.1 I with a Gaussian A of its own, and
-    Gaussian means, as far apart as the accuracy wants it.
+    Gaussian means, as far apart as the accuracy wants it. Deviations of the positive class are multiplied by `ratio`.
     """
     d, share = size.columns, size.share
     rng = np.random.default_rng([SEED, seed])
     covariances = [A @ A.T / d + 0.1 * np.eye(d) for A in rng.standard_normal((2, d, d))]
+    covariances[0] *= ratio**2
     means = rng.standard_normal((2, d))
     w = best_ranking_direction(means[0] - means[1], covariances[0] + covariances[1])
     spread = [math.sqrt(w @ S @ w) for S in covariances]
@@ -205,17 +226,17 @@ def drawn(known: KnownSet, rows: int, rng: np.random.Generator) -> tuple[FloatAr
 def gaussian_splits(known: KnownSet, seed: int, runs: int) -> Iterator[Split]:
     """Yield splits of rows drawn anew: 80 % to train on, some of their labels swapped, the others to test."""
     n = known.size.rows
-    n_train = round(0.8 * n)
+    cut = round(0.8 * n)
     for run in range(runs):
         rng = np.random.default_rng([SEED, seed, 1 + run])
         X, y = drawn(known, n, rng)
-        noisy = y[:n_train].copy()
-        noisy[rng.permutation(n_train)[: round(known.size.swapped * n_train)]] *= -1
-        yield Split(X[:n_train], noisy, X[n_train:], y[n_train:])
+        noisy = y[:cut].copy()
+        noisy[rng.permutation(cut)[: round(known.size.swapped * cut)]] *= -1
+        yield Split(X[:cut], noisy, X[cut:], y[cut:])
 
 
-def gaussian_trials(known: KnownSet, seed: int, measure: str, runs: int, cap: float) -> dict[str, Any]:
-    """Return what `trials` does on a Gaussian set, and the same for exact moments, which make one classifier for all runs.
+def gaussian_tried(known: KnownSet, seed: int, measure: str, runs: int, cap: float) -> dict[str, Any]:
+    """Return what `tried` does on a Gaussian set, and the same for exact moments, which make one classifier for all runs.
 
     The paper sets the regularization to 0 on these sets.
     """
@@ -229,8 +250,33 @@ def gaussian_trials(known: KnownSet, seed: int, measure: str, runs: int, cap: fl
             values.append(value(measure, rows.y_test, rows.X_test @ best.w + best.intercept))
             yield rows
 
-    found = trials((*PRINTED, *DEFAULTS), measure, splits(), Setting(0.0, 0.0, seed, cap))
+    found = tried((*PRINTED, *DEFAULTS), measure, splits(), Setting(0.0, 0.0, seed, cap))
     return {"exact": {"values": values, "seconds": [seconds] * runs}, **found}
+
+
+def gaussian_choices(name: str, size: GaussianSet, measure: str, accuracy: float, runs: int) -> list[dict[str, Any]]:
+    """Return means for every ratio of the deviations of the two classes and both ways to stop, none of which is printed.
+
+    "F" and "rival" are test values, "iterations" those of F, and "exact" is what the exact moments predict.
+    """
+    seed, found = int(name[-1]), []
+    for ratio in RATIOS:
+        known = known_set(seed, size, accuracy, ratio)
+        solver = MomentsSolver(ridge=0.0)
+        exact = float(solver.from_moments(known.truth, measure, (1.0, 1.0)).predicted)
+        ends: dict[float, list[tuple[float, float, int]]] = {order: [] for order in STOPS}
+        for run, rows in enumerate(gaussian_splits(known, seed, runs)):
+            start = random_start(rows.X, measure, 1.0, np.random.default_rng([seed, run]))
+            for order, own in ends.items():
+                mine = paper_function(rows.X, rows.y, measure, 0.0, order)
+                other = by_lbfgs(rows.X, rows.y, measure, 0.0, start, order)
+                first, second = (value(measure, rows.y_test, each.scores(rows.X_test)) for each in (mine, other))
+                own.append((first, second, mine.iterations))
+        for order, own in ends.items():
+            F, rival, iterations = (float(each) for each in np.mean(own, axis=0))
+            end = {"F": F, "rival": rival, "iterations": iterations}
+            found.append({"ratio": ratio, "largest": math.isinf(order), "exact": exact, **end})
+    return found
 
 
 def projected(moments: ClassMoments) -> Callable[[FloatArray], Projected]:
@@ -269,7 +315,7 @@ def path(X: Any, y: AnyArray, measure: str, points: int = POINTS) -> dict[str, A
         z0_rival = X @ v[:p] + v[p:].sum()
         between = ((1.0 - t) * z0_rival + t * z1_rival for t in places)  # one at a time: there may be many rows
         pairs = [(risk(z, y)[0], 1.0 - value(measure, y, z)) for z in between]
-        others.append(([loss for loss, _ in pairs], [measured_error for _, measured_error in pairs]))
+        others.append(([loss for loss, _ in pairs], [seen for _, seen in pairs]))
     others.sort(key=lambda pair: correlation(*pair))
     shapes = {"start": _shapes(z0, y), "stop": _shapes(z1, y)}
     return {

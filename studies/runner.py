@@ -23,9 +23,9 @@ class Done(NamedTuple):
 
 def reproduce(
     study: Study,
-    record: Any = None,
+    kept: Any = None,
     fresh: bool = False,
-    on_cell: Callable[[str], None] | None = None,
+    told: Callable[[str], None] | None = None,
     minutes: float | None = None,
     jobs: int = 1,
 ) -> tuple[Findings, dict[str, Any]]:
@@ -35,11 +35,11 @@ def reproduce(
     ----------
     study : Study
         What to run.
-    record : path, optional
+    kept : path, optional
         File (JSON, one line per cell) that keeps cells; a run that finds it resumes from there. Without it nothing is kept.
     fresh : bool
         Begin anew, whatever the file holds.
-    on_cell : callable, optional
+    told : callable, optional
         Is told which cell is next.
     minutes : float, optional
         Begin no further cell after so many minutes. The findings name the cells that are left, and are about the others.
@@ -51,20 +51,20 @@ def reproduce(
     tuple
         The findings, and the results of all cells.
     """
-    done = {} if record is None else _begun(Path(record), study, fresh)
+    done = {} if kept is None else _begun(Path(kept), study, fresh)
     cells = study.cells()
     twice = [cell.key for cell in cells if [other.key for other in cells].count(cell.key) > 1]
     if twice:
         raise ValueError(f"the study {study.name} has the cell {twice[0]!r} twice")
     left = [cell for cell in cells if cell.key not in done]
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
-        begun = _until(left, on_cell, minutes)
+        begun = _until(left, told, minutes)
         for cell in Parallel(return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1)(
             map(delayed(_run), begun)
         ):
             done[cell.key] = cell
-            if record is not None:
-                _append(Path(record), cell._asdict())
+            if kept is not None:
+                _append(Path(kept), cell._asdict())
     wanted = {cell.key: done[cell.key].result for cell in cells if cell.key in done}
     findings = study.findings(wanted)
     findings.left = [cell.key for cell in cells if cell.key not in done]
@@ -72,14 +72,14 @@ def reproduce(
     return findings, wanted
 
 
-def _until(cells: Sequence[Cell], on_cell: Callable[[str], None] | None, minutes: float | None) -> Iterator[Cell]:
+def _until(cells: Sequence[Cell], told: Callable[[str], None] | None, minutes: float | None) -> Iterator[Cell]:
     """Yield cells until so many minutes have passed."""
     first = time.perf_counter()
     for k, cell in enumerate(cells):
         if minutes is not None and time.perf_counter() - first >= 60.0 * minutes:
             return
-        if on_cell is not None:
-            on_cell(f"{k + 1} of {len(cells)}: {cell.key}")
+        if told is not None:
+            told(f"{k + 1} of {len(cells)}: {cell.key}")
         yield cell
 
 
@@ -92,7 +92,8 @@ def _run(cell: Cell) -> Done:
 def _header(study: Study) -> dict[str, Any]:
     from scoreline import __version__
 
-    return {"study": study.name, "quick": study.quick, "scoreline": __version__}
+    limit = {} if study.limit is None else {"limit": study.limit}
+    return {"study": study.name, "quick": study.quick, "scoreline": __version__, **limit}
 
 
 def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Done]:
@@ -110,16 +111,16 @@ def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Done]:
         raise ValueError(
             f"{path} belongs to another run ({found}), this is {header}; delete it, or begin anew with --fresh"
         )
-    done, complete = {}, [lines[0]]
+    done, whole = {}, [lines[0]]
     for line in lines[1:]:
         try:
             entry = Done(**json.loads(line))
         except (ValueError, KeyError, TypeError):
             break
         done[entry.key] = entry
-        complete.append(line)
-    if len(complete) < len(lines):
-        _write(path, complete)
+        whole.append(line)
+    if len(whole) < len(lines):
+        _write(path, whole)
     return done
 
 

@@ -61,8 +61,8 @@ class Findings:
     @property
     def reproduces(self) -> bool | None:
         """Whether all judged claims hold; None if none was judged."""
-        verdicts = [claim.holds for claim in self.claims if claim.holds is not None]
-        return all(verdicts) if verdicts else None
+        judged = [claim.holds for claim in self.claims if claim.holds is not None]
+        return all(judged) if judged else None
 
 
 class Study(ABC):
@@ -74,6 +74,8 @@ class Study(ABC):
         Where data sets come from.
     quick : bool
         Small problems: minutes become seconds, and figures change.
+    limit : float, optional
+        Seconds of one fit, instead of those of the study.
 
     Attributes
     ----------
@@ -89,8 +91,14 @@ class Study(ABC):
     paper: ClassVar[str]
     claim: ClassVar[str]
 
-    def __init__(self, data: Datasets, quick: bool = False):
-        self.data, self.quick = data, quick
+    def __init__(self, data: Datasets, quick: bool = False, limit: float | None = None):
+        self.data, self.quick, self.limit = data, quick, limit
+
+    def limit_of_a_fit(self, quick: float, full: float) -> float:
+        """Return the seconds of one fit: those that were asked for, or those of a quick and of a full run."""
+        if self.limit is not None:
+            return self.limit
+        return quick if self.quick else full
 
     @abstractmethod
     def cells(self) -> list[Cell]:

@@ -1,5 +1,6 @@
 """Runs that are watched: objective, test measure, seconds and passes after every iteration, off the clock."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,11 @@ POINTS = 200  # of a curve that are kept
 
 def watched(
     solver: type[Solver], objective: Objective, options: dict[str, Any], test: Callable[[FloatArray], float] | None = None,
-    target: float = -np.inf,
+    target: float = -np.inf, limit: float = np.inf,
 ) -> dict[str, Any]:  # fmt: skip
     """Run a solver from zero, ending early at an objective of `target`, and return what happened as plain numbers.
+
+    Seconds, and their limit, are processor time, which does not depend on what else the machine does.
 
     Returns
     -------
@@ -25,23 +28,28 @@ def watched(
         200; `objective`, `lower_bound`, `seconds`, `passes`, `iterations`, `status` at the end.
     """
     rows: list[list[float]] = []
+    begin, paused = time.process_time(), 0.0
 
     def look(now: Progress) -> bool:
+        nonlocal paused
+        since = time.process_time()
+        seconds = since - begin - paused
         if not rows or now.objective < rows[-1][2]:
-            rows.append([now.seconds, now.passes, now.objective, np.nan if test is None else test(now.w)])
-        return bool(now.objective <= target)
+            rows.append([seconds, now.passes, now.objective, np.nan if test is None else test(now.w)])
+        paused += time.process_time() - since
+        return bool(now.objective <= target or seconds >= limit)
 
     result = solver(**options, init="zero", callbacks=[look]).solve(objective)
-    history = result.history
-    points = (
+    seconds = time.process_time() - begin - paused
+    kept = (
         rows
         if len(rows) <= POINTS
         else [rows[k] for k in np.unique(np.geomspace(1, len(rows), POINTS).astype(int) - 1)]
     )
     return {
-        "curve": [[None if np.isnan(value) else float(value) for value in row] for row in points],
+        "curve": [[None if np.isnan(value) else float(value) for value in row] for row in kept],
         "objective": float(result.objective), "lower_bound": None if result.lower_bound is None else float(result.lower_bound),
-        "seconds": float(history["seconds"][-1]), "passes": float(result.n_passes), "iterations": int(result.n_iter),
+        "seconds": seconds, "passes": float(result.n_passes), "iterations": int(result.n_iter),
         "status": result.status,
     }  # fmt: skip
 

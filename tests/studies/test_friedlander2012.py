@@ -21,14 +21,15 @@ def good():
         "lbfgs": run((5.0, 9.0, 30.0, 50.0), error=5.0), "hybrid, paper": run((1.0, 2.0, 12.0, 30.0), error=0.1),
         "shrink, sum": run((1.1, 2.0, 10.0, 20.0)), "shrink, path": run((1.1, 2.0, 9.0, 18.0), skipped=(0.1, 0.6)),
         "hybrid": run((0.1, 0.2, 3.0, 6.0)), "stochastic, 0.1": run((None, None, None, None)),
+        "stochastic, 10": run((None, None, None, None)), "stochastic, 1": run((None, None, None, None)),
         "stochastic, 0.01": run((0.2, 1.0, None, None)), "stochastic, 0.001": run((8.0, 20.0, None, None)),
     }  # fmt: skip
     shape = {"same": dict.fromkeys(SHRINKS, True), "features": 3, "runs": runs}
     return {"some, squared_hinge": {**shape, "rows": 9000, "density": 0.01}}
 
 
-def verdicts(results, full=True):
-    return [claim.holds for claim in claims(results, full)]
+def verdicts(results, judged=True):
+    return [claim.holds for claim in claims(results, judged)]
 
 
 def test_all_claims_hold():
@@ -39,6 +40,15 @@ def test_all_claims_hold():
     dense = good()
     dense["some, squared_hinge"]["density"] = 1.0
     assert verdicts(dense) == verdicts(small)
+
+
+def test_a_set_of_four_thousand_rows_is_large():
+    results = good()
+    results["some, squared_hinge"]["rows"] = 4143  # farm-ads
+    assert verdicts(results) == [True] * 7
+    for method in STOCHASTIC:
+        results["some, squared_hinge"]["runs"][method]["to"] = [None] * 4
+    assert verdicts(results)[EARLY] is False
 
 
 CHANGES = [
@@ -69,9 +79,9 @@ def test_a_step_that_needs_no_care():
 
 def test_small_problems_judge_only_what_is_proved():
     results = good()
-    assert verdicts(results, full=False) == [None] * 6 + [True]
+    assert verdicts(results, judged=False) == [None] * 6 + [True]
     results["some, squared_hinge"]["same"][SHRINKS[0]] = False
-    assert verdicts(results, full=False)[EXACT] is False
+    assert verdicts(results, judged=False)[EXACT] is False
 
 
 def test_one_that_never_arrives_is_behind():
@@ -98,14 +108,14 @@ def test_stochastic_runs_are_looked_at():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(512) < 0.5, 1, -1)
     X = rng.standard_normal((512, 3)) + y[:, None]
-    visits = []
-    stochastic(X, y, "squared_hinge", 1e-4, 0.01, lambda passes, w: visits.append((passes, w.copy())) is None)
-    assert [passes for passes, _ in visits[:6]] == [2 / 256, 2 / 64, 2 / 16, 2 / 4, 2.0, 4.0]
-    assert visits[-1][0] == 60.0
-    assert np.mean(np.sign(X @ visits[-1][1]) == y) > 0.9
-    visits.clear()
-    stochastic(X, y, "logistic", 1e-4, 0.01, lambda passes, w: visits.append(passes))
-    assert visits == [2 / 256], "a run that diverges ends"
+    seen = []
+    stochastic(X, y, "squared_hinge", 1e-4, 0.01, lambda passes, w: seen.append((passes, w.copy())) is None)
+    assert [passes for passes, _ in seen[:6]] == [2 / 256, 2 / 64, 2 / 16, 2 / 4, 2.0, 4.0]
+    assert seen[-1][0] == 60.0
+    assert np.mean(np.sign(X @ seen[-1][1]) == y) > 0.9
+    seen.clear()
+    stochastic(X, y, "logistic", 1e-4, 0.01, lambda passes, w: seen.append(passes))
+    assert seen == [2 / 256], "a run that diverges ends"
 
 
 def test_passes_are_those_from_which_on_it_stays_at_a_level():

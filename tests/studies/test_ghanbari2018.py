@@ -14,9 +14,9 @@ from scoreline.solvers import MomentsSolver
 from studies.datasets import SEED, Datasets
 from studies.ghanbari2018 import ORDER, PATHS, QUICK, Ghanbari2018
 from studies.ghanbari2018_claims import (
+    beside,
     growth_claims,
     implicit_claims,
-    paired_rows,
     path_claims,
     rivals_claims,
     table_claims,
@@ -26,15 +26,17 @@ from studies.ghanbari2018_rivals import by_adam, by_lbfgs, logistic, pairwise_hi
 from studies.implicit import by_rows, compared
 from studies.moments_trials import (
     LENGTHS,
+    RATIOS,
     GaussianSet,
     Setting,
     correlation,
     drawn,
+    gaussian_choices,
     gaussian_splits,
     known_set,
     path,
     start_lengths,
-    trials,
+    tried,
     value,
 )
 
@@ -150,7 +152,7 @@ def test_the_defaults_do_not_decide():
 
 
 def test_rivals_of_table_4_7():
-    rows = list(paired_rows("4.5", ours_as_paper(), PAPER))
+    rows = list(beside("4.5", ours_as_paper(), PAPER))
     own = {row.name: {method: row.their[method] for method in ("LDA", "Adam")} for row in rows}
     assert [claim.holds for claim in rivals_claims(own, rows, True)] == [True, True]
     better = {name: {method: Figure(1.0, 0.0) for method in each} for name, each in own.items()}
@@ -193,7 +195,7 @@ def test_lbfgs_of_the_paper_arrives_at_the_minimum():
             same = by_lbfgs(sparse.csr_matrix(X), y, measure, 0.01, start)
             np.testing.assert_allclose(same.w, found.w, atol=1e-6 if measure == "accuracy" else 0.1)
         least = min(
-            minimize(lambda v: with_penalty(X, y, measure, 0.01)(v)[0], v, method="Powell", options={"xtol": 1e-9}).fun  # noqa: B023 - called at once
+            minimize(lambda v: with_penalty(X, y, measure, 0.01)(v)[0], v, method="Powell", options={"xtol": 1e-9}).fun  # noqa: B023
             for v in (np.zeros(len(v)), v)
         )
         assert max(ends) <= least + close
@@ -216,7 +218,7 @@ def test_adam_comes_near_to_the_minimum():
 def test_trials_have_all_columns():
     known = known_set(1, GaussianSet(5, 300, 0.4, 0.0), 0.9)
     methods = ("F", "rival", "rival_0", "ours", "ours_rival")
-    found = trials(methods, "accuracy", gaussian_splits(known, 1, 7), Setting(None, 1e-3, SEED, 1.0))
+    found = tried(methods, "accuracy", gaussian_splits(known, 1, 7), Setting(None, 1e-3, SEED, 1.0))
     assert {method: len(own["values"]) for method, own in found.items()} == {
         "F": 7, "rival": 7, "rival_0": 7, "ours": 5, "ours_rival": 5
     }  # fmt: skip
@@ -226,9 +228,38 @@ def test_trials_have_all_columns():
     assert starts["by rows, 0.01"]["value"] == pytest.approx(starts["by rows, 1"]["value"], abs=0.02)
 
 
+@pytest.mark.slow
+def test_choices_that_the_paper_does_not_print():
+    found = gaussian_choices("data_1", GaussianSet(60, 300, 0.2, 0.0), "accuracy", 0.95, 2)
+    assert [(end["ratio"], end["largest"]) for end in found] == [(r, s) for r in RATIOS for s in (False, True)]
+    assert all(end["exact"] == pytest.approx(0.95, abs=0.02) for end in found)
+    for norm, largest in zip(found[::2], found[1::2], strict=True):
+        assert largest["iterations"] <= norm["iterations"], "no component is larger than the norm"
+
+
+def test_reasons_are_made_of_what_was_measured():
+    figures = ours_as_paper()
+    figures["4.2"]["data_1"]["F"] = Figure(0.98, 0.001, 1.0)
+    ends = [
+        {"ratio": r, "largest": s, "exact": 0.99, "F": r, "rival": 2.0, "iterations": 9} for r in RATIOS for s in (0, 1)
+    ]
+    choices = {"4.2": {"data_1": ends}}
+    claims = table_claims(figures, PAPER, True, choices)
+    reason = only(claims, "Table 4.2: with moments").reason
+    assert "Of 1 sets of up to 1000 columns F is ahead on 0 at ratio 0.33, 0 at ratio 1, 1 at ratio 3" in reason
+    assert "it is ahead on 0 at ratio 0.33, 0 at ratio 1, 1 at ratio 3" in reason
+    tables = Ghanbari2018(Datasets(), quick=False).findings({"data_1, choices 4.2": ends}).tables
+    assert [(table.title[:7], len(table.rows)) for table in tables] == [("Choices", 2)]
+    rows = list(beside("4.5", figures, PAPER))
+    better = {row.name: {"Adam": Figure(1.0, 0.0)} for row in rows}
+    excess = dict.fromkeys(better, 0.5) | {"a9a": 0.001}
+    (claim,) = rivals_claims(better, rows, True, excess)
+    assert "a9a 0.1 %" in claim.reason
+
+
 def test_sets_without_a_figure_are_not_judged():
     figures = {"4.5": {"shuttle": {method: Figure(0.99, 0.01, 0.1) for method in ("F", "rival", "ours")}}}
-    assert list(paired_rows("4.5", figures, PAPER)) == []
+    assert list(beside("4.5", figures, PAPER)) == []
     assert table_claims(figures, PAPER, True) == []
 
 

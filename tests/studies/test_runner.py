@@ -42,50 +42,50 @@ def study():
 
 
 def test_cells_run_once_and_in_order(study):
-    progress = []
-    findings, results = reproduce(study, on_cell=progress.append)
+    told = []
+    findings, results = reproduce(study, told=told.append)
     assert study.calls == ["a", "b", "c"]
-    assert [text.split(": ")[1] for text in progress] == ["a", "b", "c"]
+    assert [text.split(": ")[1] for text in told] == ["a", "b", "c"]
     assert results["c"] == {"value": 3}
     assert findings.reproduces is True
 
 
 def test_a_run_that_was_killed_goes_on(study, tmp_path):
-    record = tmp_path / "s.jsonl"
+    kept = tmp_path / "s.jsonl"
     study.fails_at = "c"
     with pytest.raises(KeyboardInterrupt):
-        reproduce(study, record)
+        reproduce(study, kept)
     study.fails_at = ""
-    _, results = reproduce(study, record)
+    _, results = reproduce(study, kept)
     assert study.calls == ["a", "b", "c"]
     assert results == {"a": {"value": 1}, "b": {"value": 2}, "c": {"value": 3}}
-    reproduce(study, record)
+    reproduce(study, kept)
     assert study.calls == ["a", "b", "c"]
-    reproduce(study, record, fresh=True)
+    reproduce(study, kept, fresh=True)
     assert study.calls == ["a", "b", "c"] * 2
 
 
 def test_a_line_that_was_cut_off_is_done_again(study, tmp_path):
-    record = tmp_path / "s.jsonl"
-    reproduce(study, record)
-    complete = record.read_text()
+    kept = tmp_path / "s.jsonl"
+    reproduce(study, kept)
+    whole = kept.read_text()
     for missing in (1, 10, 30):
-        record.write_text(complete[:-missing])
-        _, results = reproduce(study, record)
+        kept.write_text(whole[:-missing])
+        _, results = reproduce(study, kept)
         assert set(results) == {"a", "b", "c"}, missing
-        keys = [json.loads(line)["key"] for line in record.read_text().splitlines()[1:]]
+        keys = [json.loads(line)["key"] for line in kept.read_text().splitlines()[1:]]
         assert keys == ["a", "b", "c"], missing
 
 
 def test_a_file_of_another_run_is_refused(study, tmp_path):
-    record = tmp_path / "s.jsonl"
-    reproduce(study, record)
+    kept = tmp_path / "s.jsonl"
+    reproduce(study, kept)
     other = Small(Datasets(), quick=False)
     with pytest.raises(ValueError, match=r"another run.*--fresh"):
-        reproduce(other, record)
-    record.write_text("")
+        reproduce(other, kept)
+    kept.write_text("")
     with pytest.raises(ValueError, match="another run"):
-        reproduce(study, record)
+        reproduce(study, kept)
 
 
 def test_two_cells_of_one_name_are_a_mistake(study):
@@ -118,6 +118,19 @@ def test_pages(study, tmp_path):
     assert content["cells"] == results
     assert (tmp_path / "s-line.png").stat().st_size > 1000
     assert grid(Table("t", ("a|b",), [("c|d",)])).splitlines()[0] == r"| a\|b |"
+
+
+def test_a_limit_of_a_fit_is_kept_and_printed(tmp_path):
+    study = Small(Datasets(tmp_path), limit=2.0)
+    assert study.limit_of_a_fit(1.0, 9.0) == 2.0
+    assert Small(Datasets(tmp_path)).limit_of_a_fit(1.0, 9.0) == 9.0
+    findings, results = reproduce(study, tmp_path / "s.jsonl")
+    write(tmp_path / "s", study, findings, results)
+    page = (tmp_path / "s.md").read_text()
+    assert 'ARGS="--limit 2"' in page
+    assert "every fit had at most 2 s" in page
+    with pytest.raises(ValueError, match="belongs to another run"):
+        reproduce(Small(Datasets(tmp_path)), tmp_path / "s.jsonl")
 
 
 def test_data_sets(tmp_path):

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from studies.__main__ import main
+from studies.study import Cell, Claim, Findings, Study
 
 
 @pytest.fixture
@@ -35,10 +36,9 @@ def test_a_study_is_printed_and_written(program, tmp_path):
 
 
 WRONG_USE = [
-    ((), 2, "required: name"),
     (("nobody",), 2, "zhang2010"),
     (("zhang2010", "--fast"), 2, "unrecognized arguments: --fast"),
-    (("zhang2010", "--quick", "--out", "no/x"), 1, "does not exist; create it first"),
+    (("zhang2010", "--quick", "--out", "no/x"), 1, "does not exist; make it first"),
     (("zhang2010", "--data", "nowhere"), 1, "is not a folder"),
 ]
 
@@ -50,6 +50,42 @@ def test_wrong_use(program, tmp_path):
         assert words in err, arguments
         assert err.startswith("scoreline: error: ")
         assert not list(tmp_path.iterdir()), arguments
+
+
+class Short(Study):
+    """One cell, one claim."""
+
+    paper = claim = "a paper"
+
+    def cells(self):
+        return [Cell("one", lambda: 1)]
+
+    def findings(self, results):
+        return Findings(claims=[Claim("one", "1", str(results.get("one")), True)])
+
+
+@pytest.fixture
+def two_studies(monkeypatch):
+    studies = {name: type(name, (Short,), {"name": name}) for name in ("first", "second")}
+    monkeypatch.setattr(sys.modules["studies.__main__"], "STUDIES", studies)
+    monkeypatch.setattr(sys.modules["studies.__main__"], "get_study", studies.get)
+
+
+@pytest.mark.usefixtures("two_studies")
+def test_without_a_name_all_studies_run(program, tmp_path):
+    code, out, _ = program("--out", "all")
+    assert code == 0
+    assert "== first" in out
+    assert "== second" in out
+    assert "The parts of all 2 studies took 0.0 minutes" in out
+    for name in ("first", "second"):
+        assert (tmp_path / f"all-{name}.md").read_text().startswith(f"# {name}")
+    code, out, _ = program("--json")
+    assert code == 0
+    assert [study["study"] for study in json.loads(out)["studies"]] == ["first", "second"]
+    code, _, err = program("--minutes", "0")
+    assert code == 0
+    assert err.count("not run, for lack of time: one") == 2
 
 
 def test_help_names_the_studies(program):

@@ -87,6 +87,7 @@ class MomentsSolver(Method):
     alpha_means = "alpha is not used: see ridge"
     trains_for = "roc_auc, accuracy or balanced_accuracy"
     length_penalty = 1e-3  # of (1 - |w|^2)^2; the minimum has the same direction for all of them
+    gradient_norm = 2.0  # order of the norm of the gradient by which the paper's procedure stops
 
     def __init__(
         self, ridge: float | str = "auto", method: str = "exact", diagnostics: bool = True, **options: Any
@@ -261,7 +262,7 @@ class MomentsSolver(Method):
         else:
             terms = _error_terms(means, halves, prior)
             start = _error_start(means, start, projected(start), prior)
-        x, iterations = paper_lbfgs(Penalised(terms, self.length_penalty).value_grad, start)
+        x, iterations = paper_lbfgs(Penalised(terms, self.length_penalty).value_grad, start, self.gradient_norm)
         p = len(means[0])
         return x[:p], None if measure in RANKING else float(x[p]), iterations
 

@@ -228,18 +228,19 @@ def paper_start(mean_positive: FloatArray, mean_negative: FloatArray) -> FloatAr
 
 
 def paper_lbfgs(
-    value_grad: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray
+    value_grad: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray, order: float = 2.0
 ) -> tuple[FloatArray, int]:
     """Return where L-BFGS ends by the settings of section 4 of the paper, and its iterations.
 
-    20 pairs, at most 500 iterations, until the norm of the gradient is at most 1e-4.
+    20 pairs, at most 500 iterations, until a norm of the gradient is at most 1e-4. The paper does not say which norm: `order`
+    is 2, or infinity for the largest component.
     """
     norm = math.inf
 
     def watched(x: FloatArray) -> tuple[float, FloatArray]:
         nonlocal norm
         value, grad = value_grad(x)
-        norm = float(np.linalg.norm(grad))
+        norm = float(np.linalg.norm(grad, order))
         return value, grad
 
     def look(_: FloatArray) -> None:  # the line search ends with the point that it accepts
