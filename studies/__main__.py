@@ -113,9 +113,9 @@ def _run_study(
 ) -> tuple[dict[str, Any], float]:
     """Run and print one study; return its results for the JSON object, and the seconds that its parts took."""
     study = get_study(name)(Datasets(options.data), options.quick, options.limit)
-    kept = None if out is None else out.with_name(out.name + ".jsonl")
+    record = None if out is None else out.with_name(out.name + ".jsonl")
     with output.progress("running") as progress, writing(out or ""):
-        findings, results = reproduce(study, kept, options.fresh, progress.update, minutes, options.jobs)
+        findings, results = reproduce(study, record, options.fresh, progress.update, minutes, options.jobs)
     if findings.missing:
         output.note(f"not on this machine: {', '.join(findings.missing)}; see docs/datasets.md")
     if findings.left:
@@ -129,12 +129,12 @@ def _run_study(
             + (f", {claim.reason}" if claim.reason else "")
         )
     tables, claims = ([each._asdict() for each in group] for group in (findings.tables, findings.claims))
-    judged = {
+    full = {
         True: "All claims that were judged reproduce.",
         False: "NOT all claims reproduce.",
         None: "Nothing was judged.",
     }
-    output.text(judged[findings.reproduces])
+    output.text(full[findings.reproduces])
     if out is not None:
         with writing(out):
             notes = write(out, study, findings, plain(results))

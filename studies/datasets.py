@@ -110,5 +110,5 @@ def _scaled(X: Any, y: AnyArray, X_test: Any, y_test: AnyArray, most: int | None
 
 def _row_keys(X: Any) -> AnyArray:
     """Return one value per row that is equal where all whole numbers of two rows are."""
-    whole = np.ascontiguousarray(X.toarray().astype(np.int64))
-    return np.asarray(whole.view([("", np.int64)] * X.shape[1]).ravel())
+    integers = np.ascontiguousarray(X.toarray().astype(np.int64))
+    return np.asarray(integers.view([("", np.int64)] * X.shape[1]).ravel())

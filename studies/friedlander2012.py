@@ -55,7 +55,7 @@ LEFT, WINDOW = (
     1e-3,
     9,
 )  # of the figures: passes at the left edge, points that the share of skipped rows is averaged over
-LOOKS = {  # colour, width, style: skipping changes passes only, so that curves lie close to each other
+STYLES = {  # colour, width, style: skipping changes passes only, so that curves lie close to each other
     "lbfgs": (INK, 1.4, "-"), "hybrid, paper": (BELOW, 3.2, "-"), "shrink, sum": (MODELS[0], 1.6, "-"),
     "shrink, path": (MODELS[2], 1.4, "--"), "hybrid": (ABOVE, 1.6, "-"),
     "stochastic, 10": (MODELS[1], 1.2, "-"), "stochastic, 1": (MODELS[1], 1.2, "--"), "stochastic, 0.1": (MUTED, 1.2, "-"),
@@ -92,7 +92,7 @@ class Friedlander2012(Study):
         """Return passes to each level, rows skipped, and what became of the paper's claims."""
         findings = Findings(missing=[ABSENT, *(name for name in SETS if not self.data.has(name))])
         findings.tables = [self._passes(results), self._skips(results)]
-        findings.claims = claims(results, judged=not self.quick)
+        findings.claims = claims(results, full=not self.quick)
         for name in self._names:
             if all(_key(name, risk) in results for risk in RISKS):
                 findings.figures[name] = partial(self._draw, results, name)
@@ -184,7 +184,7 @@ class Friedlander2012(Study):
         for column, risk in zip(axes.T, RISKS, strict=True):
             cell = results[_key(name, risk)]
             for method, run in cell["runs"].items():
-                colour, width, style = LOOKS[method]
+                colour, width, style = STYLES[method]
                 curve = np.array(run["curve"], dtype=float)[1:]  # w = 0 costs no pass, and has no place on the axis
                 look = {"color": colour, "linewidth": width, "linestyle": style, "label": method}
                 passes = curve[:, 0]
@@ -235,7 +235,7 @@ class _Watch:
 
     def __init__(self, rows: Split, risk: str, cap: float):
         self.rows, self.risk = rows, risk
-        self.test, self.apart = as_operator(rows.X_test), self.problem()
+        self.test, self.fresh_objective = as_operator(rows.X_test), self.problem()
         solver = NewtonSolver if rows.X.shape[1] <= FEW_FEATURES else LbfgsSolver
         result = solver(tol=SURE, init="zero", max_time=cap, max_iter=10**6).solve(self.problem())
         self.best = float(result.objective)
@@ -248,11 +248,11 @@ class _Watch:
     def look(self, w: Any) -> tuple[float, float]:
         """Return J and the share of wrong signs on the test rows."""
         wrong = (self.test.matvec(w) > 0) != (self.rows.y_test > 0)
-        return float(self.apart.value(w)), float(np.mean(wrong))
+        return float(self.fresh_objective.value(w)), float(np.mean(wrong))
 
 
-def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
-    """Return what the results say about the paper's claims; `judged` is False for small problems.
+def claims(results: Mapping[str, Any], full: bool) -> list[Claim]:
+    """Return what the results say about the paper's claims; `full` is False for small problems.
 
     The supplement is about the squared hinge on one large sparse set, so those sets decide; the hybrid method of this library,
     with its defaults, stands beside.
@@ -266,7 +266,7 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
     shapes = {key: f"{cell['rows']:,} x {cell['features']:,}" for key, cell in results.items()}
 
     def share(good: Mapping[str, bool], least: float = MOST) -> bool | None:
-        return sum(good.values()) >= least * len(good) if good and judged else None
+        return sum(good.values()) >= least * len(good) if good and full else None
 
     def others(good: Mapping[str, bool]) -> str:
         missed = [f"{key} ({shapes[key]})" if key in shapes else key for key, holds in good.items() if not holds]
@@ -301,7 +301,7 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
         Claim(
             "growing batches that skip rows have a linear rate, as L-BFGS: passes from "
             f"{LEVELS[-2]:g} to {LEVELS[-1]:g} over those of L-BFGS", "about 1",
-            f"median {middle:.2f}, at most {SLOWER:g} on {_of(good)}", middle <= SLOWER if rates and judged else None,
+            f"median {middle:.2f}, at most {SLOWER:g} on {_of(good)}", middle <= SLOWER if rates and full else None,
             others(good), f"median {_middle(list(own_rates.values())):.2f}",
         ),
         Claim(

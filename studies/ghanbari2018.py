@@ -16,10 +16,10 @@ from scoreline.runtime.types import AnyArray
 from studies.datasets import SEED, Split
 from studies.ghanbari2018_claims import (
     NAMES,
-    beside,
     growth_claims,
     implicit_claims,
     moves,
+    paired_rows,
     path_claims,
     rivals_claims,
     table_claims,
@@ -36,12 +36,12 @@ from studies.moments_trials import (
     drawn,
     gaussian_choices,
     gaussian_splits,
-    gaussian_tried,
+    gaussian_trials,
     growth,
     known_set,
     path,
     start_lengths,
-    tried,
+    trials,
 )
 from studies.study import Cell, Findings, Study, Table
 
@@ -128,7 +128,7 @@ class Ghanbari2018(Study):
 
     def findings(self, results: Mapping[str, Any]) -> Findings:
         """Return the tables beside the paper's, and what became of its claims."""
-        ours, paper, judged = self._figures(results), paper_figures(), not self.quick
+        ours, paper, full = self._figures(results), paper_figures(), not self.quick
         paths = {
             figure: {name: results[key] for name in self._names if (key := _key(name, "figure", figure)) in results}
             for figure in FIGURES
@@ -151,10 +151,10 @@ class Ghanbari2018(Study):
         tables += [_classes_table(name, results, paper) for name in CLASSES]
         tables += [_implicit_table(implicit), _seconds_table(ours, paper), _path_table(paths), _growth_table(results)]
         findings.tables = [table for table in tables if table.rows]
-        findings.claims = table_claims(ours, paper, judged, choices)
-        findings.claims += rivals_claims(others, list(beside("4.5", ours, paper)), judged, excess)
-        findings.claims += path_claims(paths, judged)
-        findings.claims += implicit_claims(implicit, judged)
+        findings.claims = table_claims(ours, paper, full, choices)
+        findings.claims += rivals_claims(others, list(paired_rows("4.5", ours, paper)), full, excess)
+        findings.claims += path_claims(paths, full)
+        findings.claims += implicit_claims(implicit, full)
         if GROWTH in results:
             findings.claims += growth_claims(results[GROWTH])
             findings.figures["rows"] = partial(_draw_growth, results[GROWTH])
@@ -219,9 +219,9 @@ class Ghanbari2018(Study):
         """Return values and seconds of all runs."""
         measure, (runs, splits) = MEASURES[table], self._splits(name, 1 if self.quick else REPEATS)
         if name in GAUSSIAN:
-            return gaussian_tried(self._known(name), int(name[-1]), measure, runs, self._cap)
+            return gaussian_trials(self._known(name), int(name[-1]), measure, runs, self._cap)
         other = ("rival_0",) if name == "colon-cancer" else ()  # the other reading of the penalty
-        return tried((*PRINTED, *other, *DEFAULTS), measure, splits, Setting(None, LENGTH_PENALTY, SEED, self._cap))
+        return trials((*PRINTED, *other, *DEFAULTS), measure, splits, Setting(None, LENGTH_PENALTY, SEED, self._cap))
 
     def _starts_cell(self, name: str, measure: str) -> dict[str, Any]:
         """Return what random starts of several lengths lead to."""
@@ -247,7 +247,7 @@ class Ghanbari2018(Study):
         X = X.toarray()
         sides = {own: _against_rest(labels, k) for k, own in enumerate(CLASSES[name])}
         return {
-            own: {table: tried(PRINTED, MEASURES[table], _folds(X, y, 1), setting) for table in ("4.5", "4.6")}
+            own: {table: trials(PRINTED, MEASURES[table], _folds(X, y, 1), setting) for table in ("4.5", "4.6")}
             for own, y in sides.items()
         }
 
@@ -359,8 +359,8 @@ def _choices_table(choices: Mapping[str, Mapping[str, Any]], paper: Figures) -> 
                 own = [end for end in ends if end["largest"] is largest]
                 cells = [f"{end['F']:.4f} {end['rival']:.4f} ({end['iterations']:.0f})" for end in own]
                 exact = " ".join(f"{end['exact']:.4f}" for end in own)
-                said = f"{their['F'].mean:.4f} {their['rival'].mean:.4f}"
-                rows.append((table, name, "largest" if largest else "norm", said, *cells, exact))
+                in_paper = f"{their['F'].mean:.4f} {their['rival'].mean:.4f}"
+                rows.append((table, name, "largest" if largest else "norm", in_paper, *cells, exact))
     head = (
         "table", "data", "stop", "paper: function, rival", *(f"ratio {ratio:.2g}" for ratio in ratios), "exact moments",
     )  # fmt: skip
@@ -399,7 +399,7 @@ def _rivals_table(
     ours: Figures, others: Mapping[str, Mapping[str, Figure]], excess: Mapping[str, float], paper: Figures
 ) -> Table:
     rows = []
-    for name, found, their in beside("4.5", ours, paper):
+    for name, found, their in paired_rows("4.5", ours, paper):
         own = others.get(name, {})
         shown = (found["F"], found["rival"], their["LDA"], own.get("LDA"), their["Adam"], own.get("Adam"))
         above = f"{100 * excess[name]:.1f} %" if name in excess else "-"
@@ -445,8 +445,8 @@ def _classes_table(name: str, results: Mapping[str, Any], paper: Figures) -> Tab
     lines = []
     for own, found in results.get(f"{name}, classes", {}).items():
         figures = [(_means(found[t])[m], _their(t, name, paper)[m]) for t in ("4.5", "4.6") for m in PRINTED]
-        apart = max(abs(here.mean - there.mean) / there.std for here, there in figures)
-        lines.append((apart, (own, *(_shown(here) for here, _ in figures), f"{apart:.1f}")))
+        deviations = max(abs(here.mean - there.mean) / there.std for here, there in figures)
+        lines.append((deviations, (own, *(_shown(here) for here, _ in figures), f"{deviations:.1f}")))
     head = ("positive class", "F_n01", "logistic", "F_nrank", "pairwise hinge", "distance in the paper's deviations")
     note = (
         "The methods as printed, 5 folds, features as they are. The distance is the largest of the four. "

@@ -34,7 +34,7 @@ class Row(NamedTuple):
     their: dict[str, Figure]
 
 
-def beside(table: str, ours: Figures, paper: Figures) -> Iterator[Row]:
+def paired_rows(table: str, ours: Figures, paper: Figures) -> Iterator[Row]:
     """Yield sets of a table for which the paper prints figures."""
     for name, found in ours.get(table, {}).items():
         their = paper[table].get(PAPER_NAMES.get(name, name))
@@ -43,38 +43,38 @@ def beside(table: str, ours: Figures, paper: Figures) -> Iterator[Row]:
 
 
 def table_claims(
-    ours: Figures, paper: Figures, judged: bool, choices: Mapping[str, Mapping[str, Any]] | None = None
+    ours: Figures, paper: Figures, full: bool, choices: Mapping[str, Mapping[str, Any]] | None = None
 ) -> list[Claim]:
-    """Return what became of the claims about tables; without a verdict unless `judged`.
+    """Return what became of the claims about tables; without a verdict unless `full`.
 
     `choices` are the results of choices about Gaussian sets that the paper does not print, by table and set.
     """
     claims = []
     for table in ("4.2", "4.3"):
-        if rows := list(beside(table, ours, paper)):
+        if rows := list(paired_rows(table, ours, paper)):
             by_set = (choices or {}).get(table, {})
             claims += [
-                _exact(table, rows, judged),
-                _ahead(table, rows, judged, by_set),
-                _faster(table, rows, judged, 1.0),
+                _exact(table, rows, full),
+                _ahead(table, rows, full, by_set),
+                _faster(table, rows, full, 1.0),
             ]
     for table, least in (("4.5", 1.0), ("4.6", MANY)):
-        if rows := list(beside(table, ours, paper)):
-            claims += [_alike(table, rows, judged), _inside(table, rows, judged)]
+        if rows := list(paired_rows(table, ours, paper)):
+            claims += [_alike(table, rows, full), _inside(table, rows, full)]
         if large := [row for row in rows if row.name in LARGE]:
-            claims.append(_faster(table, large, judged, least))
-    return claims + [_colon(row, judged) for row in beside("4.5", ours, paper) if row.name == "colon-cancer"]
+            claims.append(_faster(table, large, full, least))
+    return claims + [_colon(row, full) for row in paired_rows("4.5", ours, paper) if row.name == "colon-cancer"]
 
 
-def _claim(text: str, paper: str, found: str, holds: bool, judged: bool, reason: str = "", defaults: str = "") -> Claim:
+def _claim(text: str, paper: str, found: str, holds: bool, full: bool, reason: str = "", defaults: str = "") -> Claim:
     """Return a claim; a reason belongs to a verdict that it does not hold."""
-    return Claim(text, paper, found, holds if judged else None, reason if judged and not holds else "", defaults)
+    return Claim(text, paper, found, holds if full else None, reason if full and not holds else "", defaults)
 
 
-def _alike(table: str, rows: list[Row], judged: bool) -> Claim:
+def _alike(table: str, rows: list[Row], full: bool) -> Claim:
     """Count sets on which both are alike: within one deviation of the runs, in the paper's table and in ours."""
     function, rival = NAMES[table]
-    apart, texts = [], []
+    n_far, texts = [], []
     for figures, first, second in (("their", "F", "rival"), ("found", "F", "rival"), ("found", "ours", "ours_rival")):
         pairs = [(row.name, getattr(row, figures)[first], getattr(row, figures)[second]) for row in rows]
         differences = {name: a.mean - b.mean for name, a, b in pairs}
@@ -83,16 +83,16 @@ def _alike(table: str, rows: list[Row], judged: bool) -> Claim:
         texts.append(
             text + (f". Not on {', '.join(f'{name} {differences[name]:+.4f}' for name in far)}" if far else "")
         )
-        apart.append(len(far))
+        n_far.append(len(far))
     return _claim(
         f"Table {table}: {function} and {rival} are almost the same on test rows (within one deviation)",
-        f"by its own table {texts[0]}", texts[1], apart[1] <= apart[0], judged,
+        f"by its own table {texts[0]}", texts[1], n_far[1] <= n_far[0], full,
         "where rows are many, deviations are small and a function of moments that are not those of normal scores lies behind",
         texts[2],
     )  # fmt: skip
 
 
-def _inside(table: str, rows: list[Row], judged: bool) -> Claim:
+def _inside(table: str, rows: list[Row], full: bool) -> Claim:
     """Count cells within two of the paper's deviations."""
     counts, outside = [], []
     for pair in (("F", "rival"), ("ours", "ours_rival")):
@@ -104,13 +104,13 @@ def _inside(table: str, rows: list[Row], judged: bool) -> Claim:
         counts.append(f"{sum(near for _, near in cells)} of {len(cells)}")
     return _claim(
         f"Table {table}: the figures themselves, within two of the paper's deviations", f"all {2 * len(rows)} cells",
-        counts[0], not outside[0], judged,
+        counts[0], not outside[0], full,
         ". ".join(f"{name}: {REASONS.get(name, 'reason not known')}" for name in outside[0]),
         counts[1] + (f", not {', '.join(outside[1])}" if outside[1] else ""),
     )  # fmt: skip
 
 
-def _faster(table: str, rows: list[Row], judged: bool, least: float) -> Claim:
+def _faster(table: str, rows: list[Row], full: bool, least: float) -> Claim:
     """Compare seconds: how many times as long the rival takes."""
     function, rival = NAMES[table]
     ratios, own = [_ratio(row.found) for row in rows], [_ratio(row.found, "ours", "ours_rival") for row in rows]
@@ -119,7 +119,7 @@ def _faster(table: str, rows: list[Row], judged: bool, least: float) -> Claim:
     how_much = f"at least {least:g} times faster than" if least > 1.0 else "faster than"
     return _claim(
         f"Table {table}{where}: {function} is mostly {how_much} {rival}", f"median ratio {theirs:.1f}",
-        _spread(ratios), middle >= least, judged, FEW if table in ("4.2", "4.3") else "see the table of seconds", _spread(own),
+        _spread(ratios), middle >= least, full, FEW if table in ("4.2", "4.3") else "see the table of seconds", _spread(own),
     )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def _ratio(pair: Mapping[str, Figure], method: str = "F", rival: str = "rival") 
     return max(second or 0.0, 1e-4) / max(first or 0.0, 1e-4)
 
 
-def _exact(table: str, rows: list[Row], judged: bool) -> Claim:
+def _exact(table: str, rows: list[Row], full: bool) -> Claim:
     """Exact moments are best."""
     counts = [
         sum(pair["exact"].mean >= max(pair[m].mean for m in ("F", "rival")) for pair in pairs)
@@ -142,10 +142,10 @@ def _exact(table: str, rows: list[Row], judged: bool) -> Claim:
     own = sum(row.found["exact"].mean >= max(row.found[m].mean for m in ("ours", "ours_rival")) for row in rows)
     texts = [f"on {count} of {len(rows)} sets" for count in (*counts, own)]
     text = f"Table {table}: exact moments are better than those of the rows and than {NAMES[table][1]}"
-    return _claim(text, texts[0], texts[1], counts[1] == len(rows), judged, defaults=texts[2])
+    return _claim(text, texts[0], texts[1], counts[1] == len(rows), full, defaults=texts[2])
 
 
-def _ahead(table: str, rows: list[Row], judged: bool, choices: Mapping[str, Any]) -> Claim:
+def _ahead(table: str, rows: list[Row], full: bool, choices: Mapping[str, Any]) -> Claim:
     """Moments of the rows are better than the convex loss, but for sets with few rows for their columns."""
     allowed = ("data_8", "data_9") if table == "4.2" else ()
     texts, behind = [], []
@@ -160,7 +160,7 @@ def _ahead(table: str, rows: list[Row], judged: bool, choices: Mapping[str, Any]
     )
     return _claim(
         f"Table {table}: with moments of the rows {NAMES[table][0]} is ahead of {NAMES[table][1]}",
-        f"all but {' and '.join(allowed)}" if allowed else "all", texts[0], behind[0] <= set(allowed), judged, reason, texts[1],
+        f"all but {' and '.join(allowed)}" if allowed else "all", texts[0], behind[0] <= set(allowed), full, reason, texts[1],
     )  # fmt: skip
 
 
@@ -180,14 +180,14 @@ def _choices_text(choices: Mapping[str, Any]) -> str:
     )
 
 
-def _colon(row: Row, judged: bool) -> Claim:
+def _colon(row: Row, full: bool) -> Claim:
     """On colon the paper has F_n01 far ahead."""
     paper, found = (f"{pair['F'].mean:.3f} and {pair['rival'].mean:.3f}" for pair in (row.their, row.found))
     if "rival_0" in row.found:
         found += f" with lambda = 1/n as in the text, {row.found['rival_0'].mean:.3f} with lambda = 0"
     text = "on colon (62 rows) F_n01 is much more accurate than logistic regression"
     return _claim(
-        text, paper, found, row.found["F"].mean > row.found["rival"].mean, judged,
+        text, paper, found, row.found["F"].mean > row.found["rival"].mean, full,
         "with the penalty of the text logistic regression is better than the paper's; without any, what the random start has "
         "outside of the span of 50 rows stays in w, and the paper's figure comes out",
         f"{row.found['ours'].mean:.3f} and {row.found['ours_rival'].mean:.3f}",
@@ -195,7 +195,7 @@ def _colon(row: Row, judged: bool) -> Claim:
 
 
 def rivals_claims(
-    found: Mapping[str, Mapping[str, Figure]], rows: list[Row], judged: bool, excess: Mapping[str, float] | None = None
+    found: Mapping[str, Mapping[str, Figure]], rows: list[Row], full: bool, excess: Mapping[str, float] | None = None
 ) -> list[Claim]:
     """Return what became of what the paper says about table 4.7: Adam and LDA (`found`, by set) beside both functions.
 
@@ -220,7 +220,7 @@ def rivals_claims(
         claims.append(_claim(
             f"Table 4.7: {method} is {text}", f"by its own table on {counts[0]} of {len(both)}",
             f"on {counts[1]} of {len(both)}, not {', '.join(names[1])}" if names[1] else f"on all {len(both)}",
-            counts[1] >= counts[0], judged, LDA_REASON if method == "LDA" else _adam_reason(names[1], excess or {}),
+            counts[1] >= counts[0], full, LDA_REASON if method == "LDA" else _adam_reason(names[1], excess or {}),
         ))  # fmt: skip
     return claims
 
@@ -236,7 +236,7 @@ def _adam_reason(names: list[str], excess: Mapping[str, float]) -> str:
     return f"there its training objective ends above the minimum by no more than this: {text}{rest}"
 
 
-def path_claims(paths: Mapping[str, Mapping[str, Any]], judged: bool) -> list[Claim]:
+def path_claims(paths: Mapping[str, Mapping[str, Any]], full: bool) -> list[Claim]:
     """Return what became of figures 4.1 to 4.4; `paths` are by figure (4.3, 4.4) and set."""
     claims = []
     for number, function, measured, allowed in (
@@ -244,20 +244,20 @@ def path_claims(paths: Mapping[str, Mapping[str, Any]], judged: bool) -> list[Cl
         ("4.4", "F_nrank", "1 - AUC", ()),
     ):
         if found := paths.get(number, {}):
-            claims += _followed(f"Figure {number}: {function}", measured, allowed, found, judged)
+            claims += _followed(f"Figure {number}: {function}", measured, allowed, found, full)
     errors = paths.get("4.3", {})
     if "a9a" in errors:
         first, last = (errors["a9a"]["ks"][place] for place in ("start", "stop"))
         claims.append(_claim(
             "Figure 4.1: scores of a9a and their differences are almost perfectly normal", "by eye",
             f"Kolmogorov-Smirnov distances {last[0]:.3f} and {last[1]:.3f}, differences {last[2]:.3f}",
-            max(*first, *last) <= NEARLY_NORMAL, judged, "scores of the classes are skewed; differences are nearer to normal",
+            max(*first, *last) <= NEARLY_NORMAL, full, "scores of the classes are skewed; differences are nearer to normal",
         ))  # fmt: skip
     if errors:
         nearer = [name for name, own in errors.items() if own["ks"]["stop"][2] < max(own["ks"]["stop"][:2])]
         claims.append(_claim(
             "Figure 4.2: differences of scores are near normal more often than scores of the classes", "more common",
-            f"nearer than the worse class on {len(nearer)} of {len(errors)}", 2 * len(nearer) > len(errors), judged,
+            f"nearer than the worse class on {len(nearer)} of {len(errors)}", 2 * len(nearer) > len(errors), full,
         ))  # fmt: skip
     return claims
 
@@ -267,9 +267,7 @@ def moves(own: Mapping[str, Any]) -> bool:
     return bool(max(own["measured"]) > min(own["measured"]))
 
 
-def _followed(
-    text: str, measured: str, allowed: tuple[str, ...], found: Mapping[str, Any], judged: bool
-) -> list[Claim]:
+def _followed(text: str, measured: str, allowed: tuple[str, ...], found: Mapping[str, Any], full: bool) -> list[Claim]:
     """Return whether a function follows what it stands for, and whether it does so better than the loss."""
     found = {name: own for name, own in found.items() if moves(own)}
     if not found:
@@ -281,12 +279,12 @@ def _followed(
         _claim(
             f"{text} is a smoothed version of {measured} (correlation at least {FOLLOWS:g}, at the stop within {NEAR:g})",
             "all but svm3" if allowed else "all",
-            f"{len(found) - len(off)} of {len(found)}" + (f", not {names}" if off else ""), set(off) <= set(allowed), judged,
+            f"{len(found) - len(off)} of {len(found)}" + (f", not {names}" if off else ""), set(off) <= set(allowed), full,
             "scores are not normal within the classes there: see the distances in the table",
         ),
         _claim(
             f"{text} follows {measured} better than the convex loss does", "overall",
-            f"higher correlation on {sum(closer)} of {len(found)}", 2 * sum(closer) > len(found), judged,
+            f"higher correlation on {sum(closer)} of {len(found)}", 2 * sum(closer) > len(found), full,
             "from a random start far away the loss falls together with the measured value",
         ),
     ]  # fmt: skip
@@ -297,7 +295,7 @@ def _gap(own: Mapping[str, Any]) -> float:
     return float(abs(own["model"][-1] - own["measured"][-1]))
 
 
-def implicit_claims(found: Mapping[str, Mapping[str, float]], judged: bool) -> list[Claim]:
+def implicit_claims(found: Mapping[str, Mapping[str, float]], full: bool) -> list[Claim]:
     """Return whether covariances that are never formed lead to the classifiers of those that are."""
     if not found:
         return []
@@ -306,7 +304,7 @@ def implicit_claims(found: Mapping[str, Mapping[str, float]], judged: bool) -> l
     return [
         _claim(
             "Section 4: products with covariances that are never formed give the same classifiers", "exact in exact arithmetic",
-            f"1 - cosine at most {text}", max(worst.values()) <= SAME, judged, "see the table",
+            f"1 - cosine at most {text}", max(worst.values()) <= SAME, full, "see the table",
         )
     ]  # fmt: skip
 

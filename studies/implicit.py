@@ -34,12 +34,12 @@ def compared(X: Any, y: AnyArray) -> dict[str, float]:
             kind(method="paper", ridge=0.0).train(few, y, None, measure, (1.0, 1.0))
             for kind in (MomentsSolver, Unformed)
         ]
-        found[measure] = apart(ends[0].w, ends[1].w)
+        found[measure] = cosine_distance(ends[0].w, ends[1].w)
     end = Unformed(ridge=RIDGE).train(as_operator(X), y, None, "roc_auc", (1.0, 1.0))
-    return {**found, "all columns": apart(end.w, by_rows(X, y, RIDGE)), "iterations": float(end.n_iter)}
+    return {**found, "all columns": cosine_distance(end.w, by_rows(X, y, RIDGE)), "iterations": float(end.n_iter)}
 
 
-def apart(first: FloatArray, second: FloatArray) -> float:
+def cosine_distance(first: FloatArray, second: FloatArray) -> float:
     """Return 1 - cosine of two vectors, as half of the square of the distance of their directions."""
     difference = first / np.linalg.norm(first) - second / np.linalg.norm(second)
     return 0.5 * float(difference @ difference)

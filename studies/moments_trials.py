@@ -112,7 +112,7 @@ def trained(method: str, measure: str, X: Any, y: AnyArray, setting: Setting, st
     return model.decision_function
 
 
-def tried(methods: Iterable[str], measure: str, splits: Iterable[Split], setting: Setting) -> dict[str, Any]:
+def trials(methods: Iterable[str], measure: str, splits: Iterable[Split], setting: Setting) -> dict[str, Any]:
     """Return the test value and the processor time of every method on every split; of the defaults on the first five."""
     found: dict[str, Any] = {method: {"values": [], "seconds": []} for method in methods}
     for run, rows in enumerate(splits):
@@ -226,17 +226,17 @@ def drawn(known: KnownSet, rows: int, rng: np.random.Generator) -> tuple[FloatAr
 def gaussian_splits(known: KnownSet, seed: int, runs: int) -> Iterator[Split]:
     """Yield splits of rows drawn anew: 80 % to train on, some of their labels swapped, the others to test."""
     n = known.size.rows
-    cut = round(0.8 * n)
+    n_train = round(0.8 * n)
     for run in range(runs):
         rng = np.random.default_rng([SEED, seed, 1 + run])
         X, y = drawn(known, n, rng)
-        noisy = y[:cut].copy()
-        noisy[rng.permutation(cut)[: round(known.size.swapped * cut)]] *= -1
-        yield Split(X[:cut], noisy, X[cut:], y[cut:])
+        noisy = y[:n_train].copy()
+        noisy[rng.permutation(n_train)[: round(known.size.swapped * n_train)]] *= -1
+        yield Split(X[:n_train], noisy, X[n_train:], y[n_train:])
 
 
-def gaussian_tried(known: KnownSet, seed: int, measure: str, runs: int, cap: float) -> dict[str, Any]:
-    """Return what `tried` does on a Gaussian set, and the same for exact moments, which make one classifier for all runs.
+def gaussian_trials(known: KnownSet, seed: int, measure: str, runs: int, cap: float) -> dict[str, Any]:
+    """Return what `trials` does on a Gaussian set, and the same for exact moments, which make one classifier for all runs.
 
     The paper sets the regularization to 0 on these sets.
     """
@@ -250,7 +250,7 @@ def gaussian_tried(known: KnownSet, seed: int, measure: str, runs: int, cap: flo
             values.append(value(measure, rows.y_test, rows.X_test @ best.w + best.intercept))
             yield rows
 
-    found = tried((*PRINTED, *DEFAULTS), measure, splits(), Setting(0.0, 0.0, seed, cap))
+    found = trials((*PRINTED, *DEFAULTS), measure, splits(), Setting(0.0, 0.0, seed, cap))
     return {"exact": {"values": values, "seconds": [seconds] * runs}, **found}
 
 
@@ -315,7 +315,7 @@ def path(X: Any, y: AnyArray, measure: str, points: int = POINTS) -> dict[str, A
         z0_rival = X @ v[:p] + v[p:].sum()
         between = ((1.0 - t) * z0_rival + t * z1_rival for t in places)  # one at a time: there may be many rows
         pairs = [(risk(z, y)[0], 1.0 - value(measure, y, z)) for z in between]
-        others.append(([loss for loss, _ in pairs], [seen for _, seen in pairs]))
+        others.append(([loss for loss, _ in pairs], [observed for _, observed in pairs]))
     others.sort(key=lambda pair: correlation(*pair))
     shapes = {"start": _shapes(z0, y), "stop": _shapes(z1, y)}
     return {

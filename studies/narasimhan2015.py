@@ -112,12 +112,12 @@ class Narasimhan2015(Study):
         findings = Findings(missing=[*ABSENT, *(name for name in (*SETS, *OTHERS) if not self.data.has(name))])
         regret, results = results.get(REGRET), {key: cell for key, cell in results.items() if key != REGRET}
         findings.tables = [_ends(results, tuned=False), _ends(results, tuned=True), _steps(results), _times(results)]
-        findings.claims = claims(results, judged=not self.quick)
+        findings.claims = claims(results, full=not self.quick)
         for measure in FIGURES:
             if any(_measure(key) == measure for key in results):
                 findings.figures[measure.replace("_", "-")] = partial(self._draw, results, measure)
         if regret is not None:
-            findings.claims += regret_claims(regret, judged=not self.quick)
+            findings.claims += regret_claims(regret, full=not self.quick)
             findings.figures["regret"] = partial(_draw_regret, regret)
         return findings
 
@@ -151,9 +151,9 @@ class Narasimhan2015(Study):
                 fit, cap = partial(_fit, method=method, measure=measure), self._cap
                 if k == 0:
                     fit(rows.X[few], rows.y[few], alpha=1e-4, cap=1.0)  # compiled before the clock starts
-                    tried = self._tried(rows, measure, method, fit)
-                    chosen[method] = max(tried, key=lambda pair: pair[1])[0]
-                    steps |= {method: _by_step(tried)} if "eta" in chosen[method] else {}
+                    trials = self._trials(rows, measure, method, fit)
+                    chosen[method] = max(trials, key=lambda pair: pair[1])[0]
+                    steps |= {method: _by_step(trials)} if "eta" in chosen[method] else {}
                 points, status = self._timed(rows, partial(fit, cap=cap, **chosen[method]))
                 runs[method] = {"curve": [[t, *_reached(measure, w, rows)] for t, w in points], "status": status}
             splits.append(runs)
@@ -166,7 +166,7 @@ class Narasimhan2015(Study):
             "splits": splits,
         }
 
-    def _tried(self, rows: Split, measure: str, method: str, fit: Any) -> list[tuple[dict[str, float], float]]:
+    def _trials(self, rows: Split, measure: str, method: str, fit: Any) -> list[tuple[dict[str, float], float]]:
         """Return choices of alpha and of the step, each with the measure of its model on a fifth of the training rows."""
         etas: tuple[float, ...] = ETAS if method == "1pmb" else STEPS if method in PRINTED.mine.values() else ()
         alphas = ALPHAS[:1] if self.quick else ALPHAS
@@ -231,12 +231,12 @@ class _Track:
 
 
 def _regret(sizes: Sequence[int], epochs: int, draws: int) -> dict[str, Any]:
-    seen, distances = by_epoch(epochs, 4 * draws)  # all draws at once, which is cheap
+    observed, distances = by_epoch(epochs, 4 * draws)  # all draws at once, which is cheap
     found = {solver: gaps(measure, sizes, draws) for measure, solver in SOLVERS.items()}
-    return {"rows": list(sizes), **found, "epochs": seen, "algorithm 3": distances}
+    return {"rows": list(sizes), **found, "epochs": observed, "algorithm 3": distances}
 
 
-def regret_claims(found: Mapping[str, Any], judged: bool) -> list[Claim]:
+def regret_claims(found: Mapping[str, Any], full: bool) -> list[Claim]:
     """Return whether the distance to the optimum falls with the rows as theorems 4 and 9 say."""
     texts, slopes, reasons = {}, {}, {}
     for who, rows in (("spade", "rows"), ("algorithm 3", "epochs"), ("stamp", "rows")):
@@ -246,7 +246,7 @@ def regret_claims(found: Mapping[str, Any], judged: bool) -> list[Claim]:
         logs = np.log(found[rows][half:]), np.log(np.maximum(found[who][half:], 1e-12))
         slopes[who] = float(np.polyfit(*logs, 1)[0])
         texts[who] = f"exponent {slopes[who]:.2f} over the later half, {found[who][0]:.4f} to {found[who][-1]:.4f}"
-    verdicts = {who: slope <= SLOWEST if judged else None for who, slope in slopes.items()}
+    verdicts = {who: slope <= SLOWEST if full else None for who, slope in slopes.items()}
     return [
         Claim(
             "theorem 4: SPADE is within O(T^-1/2) of the optimum after T rows", "exponent -0.5", texts["spade"],
@@ -291,10 +291,10 @@ def methods_for(measure: str) -> list[str]:
     return [f"{own}, printed", own, *(m for m in batch if m not in left)]
 
 
-def _by_step(tried: Sequence[tuple[dict[str, float], float]]) -> dict[str, float]:
+def _by_step(trials: Sequence[tuple[dict[str, float], float]]) -> dict[str, float]:
     """Return the best value by the factor of the steps."""
     found: dict[str, float] = {}
-    for own, value in tried:
+    for own, value in trials:
         key = f"{own['eta']:g}"
         found[key] = max(value, found.get(key, -math.inf))
     return found
@@ -447,8 +447,8 @@ class _Group:
         return text, bool(pairs) and len(good) > 0.5 * len(pairs)
 
 
-def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
-    """Return what the results say about the paper's claims; `judged` is False for small problems.
+def claims(results: Mapping[str, Any], full: bool) -> list[Claim]:
+    """Return what the results say about the paper's claims; `full` is False for small problems.
 
     Verdicts are about the sets of the paper, with its methods; beside them stand all sets with the defaults of this library.
     """
@@ -459,10 +459,10 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
     }  # fmt: skip
 
     def made(text: str, paper: str, who: str, judge: Callable[[_Group], tuple[str, bool]], reason: str) -> Claim:
-        (found, holds), (beside, _) = (judge(groups[who, which]) for which in ("printed", "defaults"))
+        (found, holds), (paired_rows, _) = (judge(groups[who, which]) for which in ("printed", "defaults"))
         there = bool(groups[who, "printed"].pairs) and found != "-"
-        verdict = holds if there and judged else None
-        return Claim(text, paper, found if there else "-", verdict, reason if verdict is False else "", beside)
+        verdict = holds if there and full else None
+        return Claim(text, paper, found if there else "-", verdict, reason if verdict is False else "", paired_rows)
 
     step = "with the best of five step lengths (see the table of steps), which the paper does not print"
     late = f"with at most {NONZEROS:,} training non-zeros; the table of seconds has every method"
@@ -517,18 +517,18 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
         ),
         Claim(
             "1PMB ends below STAMP for F1, or is much slower", "struggles", own or "-",
-            not behind if struggles and judged else None,
+            not behind if struggles and full else None,
             f"within {WITHIN:g} of STAMP's end in less than twice its time on {', '.join(behind)}" if behind else "",
         ),
         Claim(
             f"STAMP ends where AMP does, less {WITHIN:g}, or above it (theorem 9)", "proved for enough rows",
-            f"{amp[0]}, both with the best threshold", amp[1] if mini.cells and judged else None, "" if amp[1] else amp[2],
+            f"{amp[0]}, both with the best threshold", amp[1] if mini.cells and full else None, "" if amp[1] else amp[2],
             amp_default[0] + (f", not {amp_default[2]}" if amp_default[2] else ""),
         ),
         Claim(
             "simple binary classification (logistic regression without a threshold) is very poor: 0.05 below the best",
             "in all cases", ", ".join(f"{key} {value:.3f} ({poor_ends[key]:.3f})" for key, value in poor.items()) or "-",
-            all(very.values()) if very and judged else None,
+            all(very.values()) if very and full else None,
             "; ".join(f"not {key}" for key, holds in very.items() if not holds),
         ),
     ]  # fmt: skip
@@ -597,7 +597,7 @@ def _times(results: Mapping[str, Any]) -> Table:
             texts = [f"{m} {_seconds(pair, m)}" for m in pair["seconds"] if m != pair["mine"]]
             rows.append((
                 key, title, f"{pair['level']:.4f}", _seconds(pair, pair["mine"]), ", ".join(texts), _ratio(pair["ratio"]),
-                _ratio(pair["planes"]), _said(key),
+                _ratio(pair["planes"]), _text_of(key),
             ))  # fmt: skip
     head = (
         "data, measure", "methods", "level", "spade or stamp, s", "others, s", "quickest other / ours",
@@ -659,7 +659,7 @@ def _set(key: str) -> str:
     return key.rsplit(", ", 1)[0]
 
 
-def _said(key: str) -> str:
+def _text_of(key: str) -> str:
     """Return the paper's ratio of times for a set and measure."""
     name, measure = key.rsplit(", ", 1)
     if name not in SETS or FIGURES[measure] == "-":

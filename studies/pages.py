@@ -29,15 +29,15 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
     if options:
         command += f' ARGS="{" ".join(options)}"' if study.limit is not None else " ARGS=--quick"
     took = f"One after the other, the parts took {findings.seconds / 60.0:.1f} minutes of one core."
-    parts = [f"# {study.name}", wrapped(study.paper + "."), wrapped(f"`{command}`; {made}."), took]
+    parts = [f"# {study.name}", filled(study.paper + "."), filled(f"`{command}`; {made}."), took]
     if study.limit is not None:
         parts.append(
-            wrapped(f"Reduced run: every fit had at most {study.limit:g} s, instead of the limit of the study.")
+            filled(f"Reduced run: every fit had at most {study.limit:g} s, instead of the limit of the study.")
         )
     if study.quick:
         parts.append("Quick run: small problems, whose figures say little about the paper's.")
     if findings.missing:
-        parts.append(wrapped(f"Not on this machine: {', '.join(findings.missing)}."))
+        parts.append(filled(f"Not on this machine: {', '.join(findings.missing)}."))
     if findings.left:
         parts.append("Not run, for lack of time:\n\n" + "\n".join(f"- {cell}" for cell in findings.left))
     if findings.claims:
@@ -48,12 +48,12 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
         ]
         parts += ["## Claims", grid(Table("", head, rows), right=False)]
     for table in findings.tables:
-        parts += [f"## {table.title}", grid(table)] + ([wrapped(table.note)] if table.note else [])
+        parts += [f"## {table.title}", grid(table)] + ([filled(table.note)] if table.note else [])
     parts += [f"![{name}]({path})" for name, path in pictures.items()]
     return "\n\n".join(parts) + "\n"
 
 
-def wrapped(text: str) -> str:
+def filled(text: str) -> str:
     """Return a paragraph in lines of at most 100 characters, as in the rest of the documentation."""
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 

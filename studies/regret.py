@@ -81,7 +81,7 @@ def by_epoch(epochs: int, draws: int) -> tuple[list[int], list[float]]:
     (X, y), top, rng = distribution(), best("f1"), np.random.default_rng(SEED)
     rows = np.column_stack([X, np.ones(ROWS)])
     w, level, length, used = np.zeros((draws, COLUMNS + 1)), np.zeros(draws), FIRST_EPOCH, 0
-    seen, found = [], []
+    observed, found = [], []
     for _ in range(epochs):
         for t, chosen in enumerate(rng.integers(0, ROWS, (length, draws)), start=1):
             x, sign = rows[chosen], y[chosen]
@@ -93,6 +93,6 @@ def by_epoch(epochs: int, draws: int) -> tuple[list[int], list[float]]:
         reward = np.minimum(1.0, y[chosen] * np.einsum("ijk,jk->ij", rows[chosen], w)) / SHARE
         P, N = ((reward * (y[chosen] == sign)).mean(axis=0) for sign in (1, -1))
         level, used, length = 2.0 * P / (2.0 + P - N), used + 2 * length, 2 * length
-        seen.append(used)
+        observed.append(used)
         found.append(float(np.mean([top - rewarded("f1", X, y, own) for own in w])))
-    return seen, found
+    return observed, found

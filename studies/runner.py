@@ -23,9 +23,9 @@ class Done(NamedTuple):
 
 def reproduce(
     study: Study,
-    kept: Any = None,
+    record: Any = None,
     fresh: bool = False,
-    told: Callable[[str], None] | None = None,
+    announce: Callable[[str], None] | None = None,
     minutes: float | None = None,
     jobs: int = 1,
 ) -> tuple[Findings, dict[str, Any]]:
@@ -35,12 +35,12 @@ def reproduce(
     ----------
     study : Study
         What to run.
-    kept : path, optional
+    record : path, optional
         File (JSON, one line per cell) that keeps cells; a run that finds it resumes from there. Without it nothing is kept.
     fresh : bool
         Begin anew, whatever the file holds.
-    told : callable, optional
-        Is told which cell is next.
+    announce : callable, optional
+        Is called with the text of the cell that is next.
     minutes : float, optional
         Begin no further cell after so many minutes. The findings name the cells that are left, and are about the others.
     jobs : int
@@ -51,20 +51,20 @@ def reproduce(
     tuple
         The findings, and the results of all cells.
     """
-    done = {} if kept is None else _begun(Path(kept), study, fresh)
+    done = {} if record is None else _begun(Path(record), study, fresh)
     cells = study.cells()
     twice = [cell.key for cell in cells if [other.key for other in cells].count(cell.key) > 1]
     if twice:
         raise ValueError(f"the study {study.name} has the cell {twice[0]!r} twice")
     left = [cell for cell in cells if cell.key not in done]
     with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
-        begun = _until(left, told, minutes)
+        begun = _until(left, announce, minutes)
         for cell in Parallel(return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1)(
             map(delayed(_run), begun)
         ):
             done[cell.key] = cell
-            if kept is not None:
-                _append(Path(kept), cell._asdict())
+            if record is not None:
+                _append(Path(record), cell._asdict())
     wanted = {cell.key: done[cell.key].result for cell in cells if cell.key in done}
     findings = study.findings(wanted)
     findings.left = [cell.key for cell in cells if cell.key not in done]
@@ -72,14 +72,14 @@ def reproduce(
     return findings, wanted
 
 
-def _until(cells: Sequence[Cell], told: Callable[[str], None] | None, minutes: float | None) -> Iterator[Cell]:
+def _until(cells: Sequence[Cell], announce: Callable[[str], None] | None, minutes: float | None) -> Iterator[Cell]:
     """Yield cells until so many minutes have passed."""
     first = time.perf_counter()
     for k, cell in enumerate(cells):
         if minutes is not None and time.perf_counter() - first >= 60.0 * minutes:
             return
-        if told is not None:
-            told(f"{k + 1} of {len(cells)}: {cell.key}")
+        if announce is not None:
+            announce(f"{k + 1} of {len(cells)}: {cell.key}")
         yield cell
 
 
@@ -111,16 +111,16 @@ def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Done]:
         raise ValueError(
             f"{path} belongs to another run ({found}), this is {header}; delete it, or begin anew with --fresh"
         )
-    done, whole = {}, [lines[0]]
+    done, complete = {}, [lines[0]]
     for line in lines[1:]:
         try:
             entry = Done(**json.loads(line))
         except (ValueError, KeyError, TypeError):
             break
         done[entry.key] = entry
-        whole.append(line)
-    if len(whole) < len(lines):
-        _write(path, whole)
+        complete.append(line)
+    if len(complete) < len(lines):
+        _write(path, complete)
     return done
 
 

@@ -15,7 +15,7 @@ from studies.datasets import SEED
 
 STEPS = (10.0, 1.0, 0.1, 0.01, 0.001)  # over the mean of |x|^2
 FIRST_EPOCH = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 1.0)  # looked at within the first epoch
-EPOCHS, MOST_LOOKS = 30, 10  # after so many epochs only every fifth is looked at
+EPOCHS, DENSE_EPOCHS = 30, 10  # after so many epochs only every fifth is looked at
 FACTORS = {"squared_hinge": 2.0, "logistic": 1.0}  # the loss of scikit-learn over ours
 NAMES = {"squared_hinge": "squared_hinge", "logistic": "log_loss"}
 
@@ -48,5 +48,5 @@ def stochastic(
     model.set_params(shuffle=True)
     for epoch in range(2, EPOCHS + 1):
         model.partial_fit(rows, signs)
-        if (epoch < MOST_LOOKS or epoch % 5 == 0) and not look(2.0 * epoch, model.coef_.ravel()):
+        if (epoch < DENSE_EPOCHS or epoch % 5 == 0) and not look(2.0 * epoch, model.coef_.ravel()):
             return

@@ -61,8 +61,8 @@ class Findings:
     @property
     def reproduces(self) -> bool | None:
         """Whether all judged claims hold; None if none was judged."""
-        judged = [claim.holds for claim in self.claims if claim.holds is not None]
-        return all(judged) if judged else None
+        verdicts = [claim.holds for claim in self.claims if claim.holds is not None]
+        return all(verdicts) if verdicts else None
 
 
 class Study(ABC):

@@ -41,13 +41,13 @@ def watched(
 
     result = solver(**options, init="zero", callbacks=[look]).solve(objective)
     seconds = time.process_time() - begin - paused
-    kept = (
+    points = (
         rows
         if len(rows) <= POINTS
         else [rows[k] for k in np.unique(np.geomspace(1, len(rows), POINTS).astype(int) - 1)]
     )
     return {
-        "curve": [[None if np.isnan(value) else float(value) for value in row] for row in kept],
+        "curve": [[None if np.isnan(value) else float(value) for value in row] for row in points],
         "objective": float(result.objective), "lower_bound": None if result.lower_bound is None else float(result.lower_bound),
         "seconds": seconds, "passes": float(result.n_passes), "iterations": int(result.n_iter),
         "status": result.status,

@@ -11,7 +11,7 @@ from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
 from studies.lower_bounds import PLANES, SMOOTHING, LowerBoundCase, gaps_of, proved
 from studies.study import Cell, Claim, Findings, Study, Table
 
-LOOKS = {  # colour and width: curves of cutting planes lie upon each other, the wider ones below
+STYLES = {  # colour and width: curves of cutting planes lie upon each other, the wider ones below
     "bundle": ("#f1b5ae", 5.0), "bundle_ls": (ABOVE, 2.4), "bundle_ocas": (MODELS[2], 1.4), "smoothed": (BELOW, 1.8),
     "accelerated": (MODELS[0], 1.4),
 }  # fmt: skip
@@ -84,7 +84,7 @@ def _curves(figure: Any, cases: list[LowerBoundCase]) -> None:
         for solver, gaps in case.gaps.items():
             if gaps is not None:
                 k = np.arange(1, len(gaps) + 1)
-                colour, width = LOOKS[solver]
+                colour, width = STYLES[solver]
                 ax.plot(k, np.maximum(gaps, 1e-12), color=colour, linewidth=width, label=solver)
         ax.plot(*case.proved, color=INK, linewidth=1.0, linestyle=":", label="proved: not below")
         ax.set(xscale="log", yscale="log")

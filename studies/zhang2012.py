@@ -42,7 +42,7 @@ CLOSE, SURE, EPSILON = 1e-2, 1e-5, 1e-3
 FACTORS = (1000.0, 100.0, 10.0)  # c_mu of figures 27 to 29
 PRINTED_FACTOR = 10.0  # c_mu of all other experiments of the paper
 # "sms" is the method of the paper, with that fixed mu and no Hessian, and "agm" accelerated gradients with the same mu.
-LOOKS = {"sms": BELOW, "bundle": ABOVE, "agm": MODELS[0], "smoothed": MODELS[1], "accelerated": MODELS[2]}
+STYLES = {"sms": BELOW, "bundle": ABOVE, "agm": MODELS[0], "smoothed": MODELS[1], "accelerated": MODELS[2]}
 PRINTED, DEFAULTS = ("sms", "bundle", "agm"), ("smoothed", "bundle", "accelerated")
 
 
@@ -79,19 +79,19 @@ class Zhang2012(Study):
 
     def findings(self, results: Mapping[str, Any]) -> Findings:
         """Return the tables beside the paper's, and what became of its claims."""
-        whole = [
+        all_lines = [
             name for name in self._names if set(self._keys(name)) <= set(results)
         ]  # a run may end before all are done
-        results = {key: results[key] for name in whole for key in self._keys(name)}
+        results = {key: results[key] for name in all_lines for key in self._keys(name)}
         missing = [name for name in (*TABLE_2, *OTHERS) if not self.data.has(name)]
         findings = Findings(missing=missing)
         findings.tables = [
-            self._table_2(results, whole),
-            self._all_cells(results, whole),
-            self._mu_table(results, whole),
+            self._table_2(results, all_lines),
+            self._all_cells(results, all_lines),
+            self._mu_table(results, all_lines),
         ]
         findings.claims = self._claims(results)
-        for name in whole:
+        for name in all_lines:
             findings.figures[f"{name}-objective"] = partial(self._draw, results, name, 2, "J(w)")
             findings.figures[f"{name}-test"] = partial(self._draw, results, name, 3, "test measure")
         return findings
@@ -178,8 +178,8 @@ class Zhang2012(Study):
                 shown = [_seconds(times[solver], self._cap) for solver in ("bundle", "sms", "smoothed")]
                 ratios = [_ratio(times, self._cap, solver) for solver in ("sms", "smoothed")]
                 more = "" if times["bundle"] is not None else "> "
-                said = ["-" if ratio is None else f"{more}{ratio:.1f}" for ratio in ratios]
-                rows.append((name, risk, f"{alpha:g}", *paper, *shown, *said))
+                in_paper = ["-" if ratio is None else f"{more}{ratio:.1f}" for ratio in ratios]
+                rows.append((name, risk, f"{alpha:g}", *paper, *shown, *in_paper))
         head = (
             "data", "risk", "alpha of the best test measure", "paper: BMRM, s", "paper: SMS, s", "paper: ratio", "bundle, s",
             "SMS as printed, s", "smoothed (default), s", "ratio as printed", "ratio, default",
@@ -239,7 +239,7 @@ class Zhang2012(Study):
             return []
         times = {key: self._race_times(cell) for key, cell in races.items()}
         weakest = [key for key in races if key.endswith(f"alpha {self._alphas[-1]:g}")]
-        judged = not self.quick
+        full = not self.quick
 
         def late(solver: str) -> list[str]:
             return [key for key, each in times.items() if each[solver] is None]
@@ -268,7 +268,7 @@ class Zhang2012(Study):
             f"{key} c_mu {factor}"
             for key, runs in results.items() if key.endswith(", mu")
             for factor, run in runs.items()
-            if run["objective"] - results[_beside(key, self._alphas[-1])]["optimum"] > EPSILON
+            if run["objective"] - results[_paired(key, self._alphas[-1])]["optimum"] > EPSILON
         ]  # fmt: skip
         at_10 = [text for text in off if text.endswith("c_mu 10")]
         stopped = {
@@ -287,12 +287,12 @@ class Zhang2012(Study):
             Claim(
                 f"at the weakest penalty ({self._alphas[-1]:g}) smoothing is often 10 to 100 times faster than cutting planes",
                 "10 to 100", text + (f", of {len(bounds)} of the others only a lower bound is known" if bounds else ""),
-                bool(middle >= 10.0) if judged and (middle >= 10.0 or not bounds) else None,
+                bool(middle >= 10.0) if full and (middle >= 10.0 or not bounds) else None,
                 "" if middle >= 10.0 or bounds else "see table 2", own,
             ),
             Claim(
                 "smoothing is never slower there", "all but two", f"slower on {len(slower('sms'))} of {len(weakest)}",
-                len(slower("sms")) <= 2 if judged else None, "; ".join(slower("sms")),
+                len(slower("sms")) <= 2 if full else None, "; ".join(slower("sms")),
                 f"slower on {len(slower('smoothed'))} of {len(weakest)}",
             ),
             Claim(
@@ -306,7 +306,7 @@ class Zhang2012(Study):
             ),
             Claim(
                 "accelerated gradients are slower than L-BFGS on the same smoothed objective", "much slower",
-                f"on {agm} of {len(times)}", agm >= 0.9 * len(times) if judged else None,
+                f"on {agm} of {len(times)}", agm >= 0.9 * len(times) if full else None,
                 f"on {len(small)} cells L-BFGS stops at epsilon, which is more than 1 % of the minimum" if small else
                 "see the table of all cells",
                 f"on {agm_own} of {len(times)}",
@@ -315,7 +315,7 @@ class Zhang2012(Study):
                 f"(7): from alpha {self._alphas[-2]:g} to {self._alphas[-1]:g} the passes to 1 % grow less than those of "
                 "cutting planes", "at most 10 times, against 100",
                 f"accelerated {grows['agm']:.2g}, SMS {grows['sms']:.2g}, cutting planes {grows['bundle']:.2g} (medians)",
-                bool(max(grows["agm"], grows["sms"]) < grows["bundle"]) if judged else None, "see the table of all cells",
+                bool(max(grows["agm"], grows["sms"]) < grows["bundle"]) if full else None, "see the table of all cells",
                 f"smoothed {grows['smoothed']:.2g}",
             ),
         ]  # fmt: skip
@@ -333,7 +333,7 @@ class Zhang2012(Study):
                         ax.plot(
                             np.maximum(curve[:, 0], 1e-4),
                             curve[:, column],
-                            color=LOOKS[solver],
+                            color=STYLES[solver],
                             linewidth=1.5,
                             drawstyle="steps-post",
                             label=solver,
@@ -357,7 +357,7 @@ def _key(name: str, risk: str, alpha: float) -> str:
     return f"{name}, {risk}, alpha {alpha:g}"
 
 
-def _beside(key: str, alpha: float) -> str:
+def _paired(key: str, alpha: float) -> str:
     """Return the key of the race of the same set and risk as a cell about mu."""
     name, risk, _ = key.split(", ")
     return _key(name, risk, alpha)

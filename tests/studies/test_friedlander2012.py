@@ -28,8 +28,8 @@ def good():
     return {"some, squared_hinge": {**shape, "rows": 9000, "density": 0.01}}
 
 
-def verdicts(results, judged=True):
-    return [claim.holds for claim in claims(results, judged)]
+def verdicts(results, full=True):
+    return [claim.holds for claim in claims(results, full)]
 
 
 def test_all_claims_hold():
@@ -79,9 +79,9 @@ def test_a_step_that_needs_no_care():
 
 def test_small_problems_judge_only_what_is_proved():
     results = good()
-    assert verdicts(results, judged=False) == [None] * 6 + [True]
+    assert verdicts(results, full=False) == [None] * 6 + [True]
     results["some, squared_hinge"]["same"][SHRINKS[0]] = False
-    assert verdicts(results, judged=False)[EXACT] is False
+    assert verdicts(results, full=False)[EXACT] is False
 
 
 def test_one_that_never_arrives_is_behind():
@@ -108,14 +108,14 @@ def test_stochastic_runs_are_looked_at():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(512) < 0.5, 1, -1)
     X = rng.standard_normal((512, 3)) + y[:, None]
-    seen = []
-    stochastic(X, y, "squared_hinge", 1e-4, 0.01, lambda passes, w: seen.append((passes, w.copy())) is None)
-    assert [passes for passes, _ in seen[:6]] == [2 / 256, 2 / 64, 2 / 16, 2 / 4, 2.0, 4.0]
-    assert seen[-1][0] == 60.0
-    assert np.mean(np.sign(X @ seen[-1][1]) == y) > 0.9
-    seen.clear()
-    stochastic(X, y, "logistic", 1e-4, 0.01, lambda passes, w: seen.append(passes))
-    assert seen == [2 / 256], "a run that diverges ends"
+    observed = []
+    stochastic(X, y, "squared_hinge", 1e-4, 0.01, lambda passes, w: observed.append((passes, w.copy())) is None)
+    assert [passes for passes, _ in observed[:6]] == [2 / 256, 2 / 64, 2 / 16, 2 / 4, 2.0, 4.0]
+    assert observed[-1][0] == 60.0
+    assert np.mean(np.sign(X @ observed[-1][1]) == y) > 0.9
+    observed.clear()
+    stochastic(X, y, "logistic", 1e-4, 0.01, lambda passes, w: observed.append(passes))
+    assert observed == [2 / 256], "a run that diverges ends"
 
 
 def test_passes_are_those_from_which_on_it_stays_at_a_level():

@@ -14,9 +14,9 @@ from scoreline.solvers import MomentsSolver
 from studies.datasets import SEED, Datasets
 from studies.ghanbari2018 import ORDER, PATHS, QUICK, Ghanbari2018
 from studies.ghanbari2018_claims import (
-    beside,
     growth_claims,
     implicit_claims,
+    paired_rows,
     path_claims,
     rivals_claims,
     table_claims,
@@ -36,7 +36,7 @@ from studies.moments_trials import (
     known_set,
     path,
     start_lengths,
-    tried,
+    trials,
     value,
 )
 
@@ -152,7 +152,7 @@ def test_the_defaults_do_not_decide():
 
 
 def test_rivals_of_table_4_7():
-    rows = list(beside("4.5", ours_as_paper(), PAPER))
+    rows = list(paired_rows("4.5", ours_as_paper(), PAPER))
     own = {row.name: {method: row.their[method] for method in ("LDA", "Adam")} for row in rows}
     assert [claim.holds for claim in rivals_claims(own, rows, True)] == [True, True]
     better = {name: {method: Figure(1.0, 0.0) for method in each} for name, each in own.items()}
@@ -195,7 +195,7 @@ def test_lbfgs_of_the_paper_arrives_at_the_minimum():
             same = by_lbfgs(sparse.csr_matrix(X), y, measure, 0.01, start)
             np.testing.assert_allclose(same.w, found.w, atol=1e-6 if measure == "accuracy" else 0.1)
         least = min(
-            minimize(lambda v: with_penalty(X, y, measure, 0.01)(v)[0], v, method="Powell", options={"xtol": 1e-9}).fun  # noqa: B023
+            minimize(lambda v: with_penalty(X, y, measure, 0.01)(v)[0], v, method="Powell", options={"xtol": 1e-9}).fun  # noqa: B023  # called within the loop that makes it
             for v in (np.zeros(len(v)), v)
         )
         assert max(ends) <= least + close
@@ -218,7 +218,7 @@ def test_adam_comes_near_to_the_minimum():
 def test_trials_have_all_columns():
     known = known_set(1, GaussianSet(5, 300, 0.4, 0.0), 0.9)
     methods = ("F", "rival", "rival_0", "ours", "ours_rival")
-    found = tried(methods, "accuracy", gaussian_splits(known, 1, 7), Setting(None, 1e-3, SEED, 1.0))
+    found = trials(methods, "accuracy", gaussian_splits(known, 1, 7), Setting(None, 1e-3, SEED, 1.0))
     assert {method: len(own["values"]) for method, own in found.items()} == {
         "F": 7, "rival": 7, "rival_0": 7, "ours": 5, "ours_rival": 5
     }  # fmt: skip
@@ -250,7 +250,7 @@ def test_reasons_are_made_of_what_was_measured():
     assert "it is ahead on 0 at ratio 0.33, 0 at ratio 1, 1 at ratio 3" in reason
     tables = Ghanbari2018(Datasets(), quick=False).findings({"data_1, choices 4.2": ends}).tables
     assert [(table.title[:7], len(table.rows)) for table in tables] == [("Choices", 2)]
-    rows = list(beside("4.5", figures, PAPER))
+    rows = list(paired_rows("4.5", figures, PAPER))
     better = {row.name: {"Adam": Figure(1.0, 0.0)} for row in rows}
     excess = dict.fromkeys(better, 0.5) | {"a9a": 0.001}
     (claim,) = rivals_claims(better, rows, True, excess)
@@ -259,7 +259,7 @@ def test_reasons_are_made_of_what_was_measured():
 
 def test_sets_without_a_figure_are_not_judged():
     figures = {"4.5": {"shuttle": {method: Figure(0.99, 0.01, 0.1) for method in ("F", "rival", "ours")}}}
-    assert list(beside("4.5", figures, PAPER)) == []
+    assert list(paired_rows("4.5", figures, PAPER)) == []
     assert table_claims(figures, PAPER, True) == []
 
 

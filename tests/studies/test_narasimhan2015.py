@@ -50,8 +50,8 @@ def good(**change):
     return {f"{name}, {m}": cell(m, **change) for name in ("ijcnn1", "mnist") for m in FIGURES}
 
 
-def verdicts(results, judged=True):
-    return [claim.holds for claim in claims(results, judged)]
+def verdicts(results, full=True):
+    return [claim.holds for claim in claims(results, full)]
 
 
 def test_methods():
@@ -105,7 +105,7 @@ def test_stamp_is_compared_with_amp_where_both_have_a_threshold():
 
 
 def test_small_problems_are_not_judged():
-    assert verdicts(good(), judged=False) == [None] * 12
+    assert verdicts(good(), full=False) == [None] * 12
 
 
 def test_only_sets_of_the_paper_are_judged():
@@ -255,9 +255,9 @@ def test_mini_batches():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(1000) < 0.1, 1, -1)
     X = rng.standard_normal((1000, 4)) + (y > 0)[:, None]
-    seen = [rows for rows, _ in buffers(y, 100, rng)]
-    assert len(seen) == 10
-    np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.arange(1000))
+    observed = [rows for rows, _ in buffers(y, 100, rng)]
+    assert len(observed) == 10
+    np.testing.assert_array_equal(np.sort(np.concatenate(observed)), np.arange(1000))
     assert all((y[rows[:positive]] > 0).all() for rows, positive in buffers(y, 100, rng))
     points, status = one_pass_mini_batch(X, y, "f1", alpha=1e-4, eta=1.0, passes=20, cap=math.inf, seed=0, size=100)
     assert (len(points), status) == (20, "max_iter")
@@ -320,6 +320,6 @@ def test_regret():
     for measure in ("min_tpr_tnr", "f1"):
         early, late = gaps(measure, (300, 10_000), 3)
         assert 0.0 <= late < early, "nothing is better than the optimum of the ball"
-    seen, distances = by_epoch(7, 3)
-    assert seen[:3] == [200, 600, 1400]
+    observed, distances = by_epoch(7, 3)
+    assert observed[:3] == [200, 600, 1400]
     assert 0.0 <= distances[-1] < 0.2 * distances[0]

@@ -42,50 +42,50 @@ def study():
 
 
 def test_cells_run_once_and_in_order(study):
-    told = []
-    findings, results = reproduce(study, told=told.append)
+    announced = []
+    findings, results = reproduce(study, announce=announced.append)
     assert study.calls == ["a", "b", "c"]
-    assert [text.split(": ")[1] for text in told] == ["a", "b", "c"]
+    assert [text.split(": ")[1] for text in announced] == ["a", "b", "c"]
     assert results["c"] == {"value": 3}
     assert findings.reproduces is True
 
 
 def test_a_run_that_was_killed_goes_on(study, tmp_path):
-    kept = tmp_path / "s.jsonl"
+    record = tmp_path / "s.jsonl"
     study.fails_at = "c"
     with pytest.raises(KeyboardInterrupt):
-        reproduce(study, kept)
+        reproduce(study, record)
     study.fails_at = ""
-    _, results = reproduce(study, kept)
+    _, results = reproduce(study, record)
     assert study.calls == ["a", "b", "c"]
     assert results == {"a": {"value": 1}, "b": {"value": 2}, "c": {"value": 3}}
-    reproduce(study, kept)
+    reproduce(study, record)
     assert study.calls == ["a", "b", "c"]
-    reproduce(study, kept, fresh=True)
+    reproduce(study, record, fresh=True)
     assert study.calls == ["a", "b", "c"] * 2
 
 
 def test_a_line_that_was_cut_off_is_done_again(study, tmp_path):
-    kept = tmp_path / "s.jsonl"
-    reproduce(study, kept)
-    whole = kept.read_text()
+    record = tmp_path / "s.jsonl"
+    reproduce(study, record)
+    complete = record.read_text()
     for missing in (1, 10, 30):
-        kept.write_text(whole[:-missing])
-        _, results = reproduce(study, kept)
+        record.write_text(complete[:-missing])
+        _, results = reproduce(study, record)
         assert set(results) == {"a", "b", "c"}, missing
-        keys = [json.loads(line)["key"] for line in kept.read_text().splitlines()[1:]]
+        keys = [json.loads(line)["key"] for line in record.read_text().splitlines()[1:]]
         assert keys == ["a", "b", "c"], missing
 
 
 def test_a_file_of_another_run_is_refused(study, tmp_path):
-    kept = tmp_path / "s.jsonl"
-    reproduce(study, kept)
+    record = tmp_path / "s.jsonl"
+    reproduce(study, record)
     other = Small(Datasets(), quick=False)
     with pytest.raises(ValueError, match=r"another run.*--fresh"):
-        reproduce(other, kept)
-    kept.write_text("")
+        reproduce(other, record)
+    record.write_text("")
     with pytest.raises(ValueError, match="another run"):
-        reproduce(study, kept)
+        reproduce(study, record)
 
 
 def test_two_cells_of_one_name_are_a_mistake(study):
