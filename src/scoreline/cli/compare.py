@@ -146,6 +146,10 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
     output.text(found.verdict)
     if found.tree_verdict:
         output.text(found.tree_verdict)
+    if found.trees_win and not options.features:
+        output.text(
+            "Add --features auto to compare the trees with a scoreline model of curves and pairs of columns, too."
+        )
     command = train_command(options, found, shape)
     output.results(train=command)
     output.text(f"on all rows: {command}")

@@ -74,6 +74,8 @@ def run(options: Any, output: Output) -> None:
     promise = getattr(clf, "promise_", None)
     print_promise(output, promise)
     print_promise_test(output, promise, truth, scores)
+    if np.ptp(scores) == 0.0:
+        output.text("All rows have the same score, so roc_auc and other ranking measures are those of a random order.")
     output.table([("other measures", *head), *table[3:]], right=(1,))
     missed = [
         each.label
@@ -81,7 +83,10 @@ def run(options: Any, output: Output) -> None:
         if name != own.name and isinstance(each, OperatingPoint) and not each.is_met(**counts)
     ]
     if missed:
-        output.text(f"At this threshold, the targets of {joined(missed)} are missed, so their values are 0.")
+        output.text(
+            f"A value of 0 means that this threshold misses the target: {joined(missed)}. To reach a target, train for that "
+            "measure."
+        )
 
 
 def _intervals(measures: dict[str, Measure], truth: Any, scores: Any) -> dict[str, Interval]:

@@ -11,6 +11,7 @@ from scoreline.classifier import load_model
 from scoreline.cli.output import Output, as_options
 from scoreline.cli.parser import add_reading
 from scoreline.cli.reading import read
+from scoreline.fitting.promise import FAR
 from scoreline.io.columns import MissingValuesError
 from scoreline.io.model_archive import HEADER
 from scoreline.measures import get_measure
@@ -65,6 +66,12 @@ def _data(options: Any, output: Output) -> None:
         output.text(f"advice: {text}")
 
 
+def _threshold_in_words(threshold: float, positive: Any) -> str:
+    if abs(threshold) >= FAR:
+        return "above every score: no row is flagged" if threshold > 0.0 else "below every score: all rows are flagged"
+    return f"{threshold:.6g}; predict subtracts it, so a score above 0 means {positive}"
+
+
 def _model(options: Any, output: Output) -> None:
     clf = load_model(options.file)
     own = get_measure(clf.measure, clf.measure_params)
@@ -78,7 +85,7 @@ def _model(options: Any, output: Output) -> None:
     }  # fmt: skip
     rows = [
         ("measure", own.label),
-        ("threshold", f"{threshold:.6g}; predict subtracts it, so a score above 0 means {clf.classes_[1]}"),
+        ("threshold", _threshold_in_words(threshold, clf.classes_[1])),
         ("classes", ", ".join(map(str, clf.classes_.tolist()))), ("features", f"{clf.n_features_in_:,}"),
         ("solver", f"{clf.solver_}, risk {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("scaling", str(clf.scaling)),
         ("status", clf.status_), ("non-zero weights", f"{used:,}"),

@@ -341,25 +341,28 @@ def _needs(measure: OperatingPoint, first: list[float] | None, rows: int, risk: 
     if measure.rows_for_proof(0.5) == np.inf:
         return f"No number of rows proves {measure.constraint()}; change the limit."
     if first is None or measure.trials(*first)[1] == 0:
-        return f"The {rows:,} held-out rows have nothing to test; give more rows, or change the limit."
+        return (
+            f"Nothing can be proved on the {rows:,} held-out rows: no threshold to test flags any of them. Pass more rows, or "
+            "change the limit."
+        )
     successes, trials, limit = measure.trials(*first)
     value = float(measure.limited(*first))
     if isinstance(measure, RecallAtPrecision) and successes == 0.0:
-        none = f"None of {trials:,.0f} held-out rows above the first threshold is positive."
-        return f"{none} Lower the floor, or improve the model."
+        none = f"At the strictest threshold tested, 0 of {trials:,.0f} flagged held-out rows are positive."
+        return f"{none} Ask for a lower precision, or improve the model."
     if isinstance(measure, RecallAtPrecision):
         reached = float(beta.ppf(risk, successes, trials - successes + 1.0))
         words = (
-            f"{successes:,.0f} of {trials:,.0f} held-out rows above the first threshold are positive, which proves "
-            f"{reached:.3g}."
+            f"At the strictest threshold tested, {successes:,.0f} of {trials:,.0f} flagged held-out rows are positive, which "
+            f"proves a precision of {reached:.3g} there."
         )
-        change = f"Lower the floor below {value:.3g}"
+        change = f"Ask for a precision nearer to {reached:.3g}"
     else:
-        words = f"At the first threshold, the mean cost of {trials:,.0f} held-out rows is {value:.3g}."
+        words = f"At the strictest threshold tested, the mean cost of {trials:,.0f} held-out rows is {value:.3g}."
         change = f"Raise the limit above {value:.3g}"
     if float(ratio(successes, trials)) <= limit:
         return f"{words} {change}, or improve the model."
     factor = 1
     while factor * trials < MOST_ROWS and float(measure.proof(*(factor * each for each in first))) > risk:
         factor *= 2
-    return f"{words} With the same share, up to {factor * rows:,} held-out rows would be needed."
+    return f"{words} If this rate stays the same, about {factor * rows:,} held-out rows are enough."

@@ -29,6 +29,7 @@ OURS, BASELINE, TREES = "scoreline", "baseline", "trees"
 MOST_BYTES = 1 << 30  # of rows on disk that are read into memory
 LEVEL = 0.95  # of the intervals
 LITTLE = 0.005  # a gain below this is hardly worth a change, even if it is certain
+FEW_SPLITS = 5  # with fewer, the interval of a difference is too wide for any advice
 LARGE_ROWS, LARGE_VALUES = 20_000, 500_000  # from either on, five splits are the default instead of ten
 MOST_EXTRA_FEATURES = 1000  # beyond, amp and stamp took most of the time on text, and "auto" does not choose them there
 TIMED_ROWS = (500, 2000)  # of the samples whose fits are timed for the estimate
@@ -628,7 +629,10 @@ def _verdict(measure: Measure, contenders: list[Contender]) -> tuple[str, str]:
         return f"Direct training pays here{', a little' if mean < LITTLE else ''}: {figures}", "pays"
     if high < 0.0:
         return f"Direct training does not pay here: {figures} Use {best.name}.", "loses"
-    return f"No clear difference here: {figures} Use either.", "tie"
+    splits = len(ours.values)
+    too_few = f"With {splits} splits the intervals are very wide: use at least {FEW_SPLITS}."
+    advice = "Use either of the two." if splits >= FEW_SPLITS else too_few
+    return f"No clear difference here: {figures} {advice}", "tie"
 
 
 def _tree_verdict(contenders: list[Contender], ratio: float) -> tuple[str, bool | None]:
