@@ -57,6 +57,20 @@ def test_claims_turn_with_their_numbers(study):
     assert study.findings(missed).claims[TEN].holds is False
 
 
+def test_what_the_limit_of_a_fit_decides_is_not_judged(study):
+    stopped = study.findings(good(sms=run(10.0), bundle=run(30.0, 2.0))).claims  # 3 times, at least
+    assert stopped[FASTER].holds is None
+    assert "only a lower bound" in stopped[FASTER].found
+    missed = good()
+    missed["made, prbep, mu"]["10"] = {**run(30.0, 1.5), "seconds": 30.0}
+    assert study.findings(missed).claims[TEN].holds is None
+    small = good(sms=run(1.0, 2.0))
+    for key, cell in small.items():
+        if not key.endswith("mu"):
+            cell["optimum"] = 0.01
+    assert "On 6 of them 1 % of the minimum is less than epsilon" in study.findings(small).claims[REACHES].reason
+
+
 def test_the_defaults_do_not_decide(study):
     found = study.findings(good(smoothed=run(1.0, 2.0), accelerated=run(0.01))).claims
     assert [claim.holds for claim in found] == [True] * 7
