@@ -145,11 +145,8 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
             output.note(f"{contender.name} failed: {as_options(contender.failure)}")
     output.text(found.verdict)
     if found.tree_verdict:
-        output.text(found.tree_verdict)
-    if found.trees_win and not options.features:
-        output.text(
-            "Add --features auto to compare the trees with a scoreline model of curves and pairs of columns, too."
-        )
+        more = " Add --features auto to compare them with a scoreline model of curves and pairs of columns."
+        output.text(found.tree_verdict + (more if found.trees_win and not options.features else ""))
     command = train_command(options, found, shape)
     output.results(train=command)
     output.text(f"on all rows: {command}")
