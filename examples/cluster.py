@@ -35,7 +35,7 @@ def main(rows: int = 24_000, workers: int = 2) -> float:
 
     X, y = make_imbalanced(n_samples=rows, tail=10.0, random_state=0)
     with (
-        Client(n_workers=workers, threads_per_worker=1, dashboard_address=None),
+        Client(n_workers=workers, threads_per_worker=1, dashboard_address=":0"),
         tempfile.TemporaryDirectory() as folder,
     ):
         blocks, labels = (

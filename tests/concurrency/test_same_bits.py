@@ -79,7 +79,8 @@ def test_every_solver_and_risk_on_any_number_of_threads(kind, small_chunks):
 def test_every_measure_and_solver_of_the_estimator(case, small_chunks):
     small_chunks.clear()
     X, y = problem(700)
-    X = STORAGES[KINDS[list(CASES).index(case) % len(KINDS)]](X)
+    kinds = [kind for kind in KINDS if case not in STREAMS or "csc" not in kind]  # whose rows cannot be read one by one
+    X = STORAGES[kinds[list(CASES).index(case) % len(kinds)]](X)
     found = {threads: bits(fit(X, y, n_jobs=threads, **CASES[case])) for threads in THREADS}
     assert len(set(found.values())) == 1, {threads: hash(one) for threads, one in found.items()}
     assert small_chunks

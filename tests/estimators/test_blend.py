@@ -76,8 +76,7 @@ def test_no_blend_on_a_grid_is_better_than_the_certified_one():
 
 
 def test_coefficients_are_not_negative_and_useless_members_get_little():
-    against = RidgeClassifier().fit(X[:200], 1 - Y[:200])
-    against.classes_ = np.array([0, 1])  # scores the wrong way round
+    against = RidgeClassifier().fit(X[:200], 1 - Y[:200])  # scores the wrong way round
     noise = DummyClassifier(strategy="prior").fit(X[:200], Y[:200])
     good = LogisticRegression().fit(X[:200], Y[:200])
     clf = Blend([("against", against), ("noise", noise), ("good", good)], cv="prefit").fit(X[200:], Y[200:])

@@ -49,7 +49,7 @@ PHASES = {
 FOLDS = {
     "first fold": ({}, search, "is_degenerate", 1),
     "last fold": ({}, search, "is_degenerate", 5),
-    "folds of whole fits": ({"measure": "gmean"}, cost_search, "leave_one_out", 7),
+    "folds of whole fits": ({"measure": "f1", "solver": "amp"}, search, "with_features", 3),
     "final fit": ({}, search, "pooled", 1),
     "threshold of the folds": ({}, search, "threshold_of", 1),
     "calibration": ({"probability": True}, search, "calibration", 1),
@@ -191,7 +191,7 @@ def test_the_command_line_saves_what_there_is(table, place, options, monkeypatch
     elif place == "score":
         press(monkeypatch, kind, "score", 1)
     elif place == "after":
-        press(monkeypatch, train_module, "_sentence", 1)
+        press(monkeypatch, train_module, "_certificate", 1)
     else:
         save = kind.save
 

@@ -21,7 +21,7 @@ import scoreline
 
 missing = []
 for module in pkgutil.walk_packages(scoreline.__path__, "scoreline."):
-    if module.name.endswith(("__main__", "kernels_triton")):
+    if module.name.endswith(("__main__", "kernels_triton", "torch_module")):  # the last two need PyTorch
         continue
     importlib.import_module(module.name)
 

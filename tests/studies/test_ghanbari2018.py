@@ -375,7 +375,7 @@ def test_all_classes_of_a_set(tmp_path):
 def test_covariances_that_are_never_formed():
     """On more columns than are ever formed the products lead to the direct solution, and the claim follows the distance."""
     rng = np.random.default_rng(0)
-    X = sparse.random(80, 5000, density=0.02, format="csr", rng=rng)
+    X = sparse.random(80, 5000, density=0.02, format="csr", random_state=rng)
     y = np.where(np.arange(80) % 3 == 0, 1, -1)
     assert not MomentsSolver.explicit(as_operator(X))
     found = compared(X, y)

@@ -176,6 +176,8 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
 
 def _column(X: Any, k: int) -> Any:
     column = X.iloc[:, k] if _library(X) == "pandas" else X.to_series(k) if _library(X) == "polars" else X.column(k)
+    if type(getattr(column, "type", None)).__name__ == "DictionaryType":  # pyarrow 16 cannot convert unsigned indices
+        column = column.cast(column.type.value_type)
     return np.asarray(column)
 
 
