@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from scoreline import MeasureClassifier
@@ -51,7 +52,8 @@ def test_types_for_categories_and_missing_values_of_polars_and_pyarrow():
     enum = frame.with_columns(pl.Series("c", ["a", "b"] * 120, dtype=pl.Enum(["a", "b"])))
     assert kinds(enum, y) == expected
     assert kinds(frame.to_arrow(), y) == expected
-    assert kinds(frame.to_pandas(use_pyarrow_extension_array=True), y) == expected
+    if int(pa.__version__.split(".")[0]) >= 17:  # pandas cannot make an array of such categories with pyarrow 16
+        assert kinds(frame.to_pandas(use_pyarrow_extension_array=True), y) == expected
 
 
 def test_categories_that_are_numbers_are_matched_by_value():
