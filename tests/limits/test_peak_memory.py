@@ -41,7 +41,10 @@ print((memory("VmHWM") - before) / 8)
 @for_each("share", [0.05, 0.5])
 @for_each("measure", ["roc_auc", "accuracy"])
 def test_peak_memory_of_a_fit(measure, share):
-    """At most 12 vectors of n and 2m + 10 + chunks vectors of p beyond X, with m = 10 pairs and 16 chunks."""
+    """At most 12.25 vectors of n and 2m + 10 + chunks vectors of p beyond X, with m = 10 pairs and 16 chunks.
+
+    The quarter is the part of each row where the ROC area of many scores is computed part by part: two bytes per row.
+    """
     done = subprocess.run([sys.executable, "-c", MEASURE_PEAK, measure, str(share)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) <= 12 * 2_000_000 + (2 * 10 + 10 + 16) * 20
+    assert float(done.stdout) <= 12.25 * 2_000_000 + (2 * 10 + 10 + 16) * 20
