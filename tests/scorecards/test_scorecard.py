@@ -42,7 +42,7 @@ def test_a_card_ranks_as_its_model_does_and_is_monotone(measure):
     assert loss["measure"]["bins"] - loss["measure"]["card"] <= 1e-3 + 1e-2 * (measure == "f1")
     assert loss["measure"]["model"] - loss["measure"]["card"] <= 0.02
     assert loss["lower_bound"] <= loss["objective"]["bins"] <= loss["objective"]["card"] + 1e-9
-    assert loss["objective"]["card"] <= loss["naive"] * (1.0 + 1e-10)  # each has its own best scale, found by a search
+    assert loss["objective"]["card"] <= loss["naive"] * (1.0 + 1e-10)  # the best intercept of each is found by a search
     income = next(column for column in card.columns if column.name == "income")
     assert (np.diff(income.points[1:]) >= 0).all(), "more points stand for a lower risk"
     new = strange_rows()
